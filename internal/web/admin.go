@@ -10,6 +10,7 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 )
 
 // A visit is one of the pages of those who have a key.
@@ -126,4 +127,4 @@ func (v *staffVisit) signOut() (*page.View, error) {
 func (v *staffVisit) toAdmin() (*page.View, error) { return &page.View{To: "/admin"}, nil }
 
 // paper is an invoice as a file.
-func (v *staffVisit) paper() (*page.View, error) { return paper(v.Visit) }
+func (v *staffVisit) paper() (*page.View, error) { return parts.Paper(v.Visit) }

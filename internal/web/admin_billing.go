@@ -8,6 +8,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -50,7 +51,7 @@ func (v *staffVisit) together(sections ...func() section) []section {
 }
 
 func (v *staffVisit) costSection() section {
-	cost, err := costOf(v.Visit)
+	cost, err := parts.CostOf(v.Visit)
 	if err != nil {
 		v.Note("the cost", err)
 		return section{Title: "This period", Failed: "The cost could not be read just now."}
@@ -59,7 +60,7 @@ func (v *staffVisit) costSection() section {
 }
 
 func (v *staffVisit) accountSection(a *client.Account) section {
-	facts := []fact{
+	facts := []parts.Fact{
 		{Term: "Billed since", Text: v.instant(&a.StartsAt).Text},
 		{Term: "Billed until", Text: v.instant(a.BilledUntil).Text},
 		{Term: "Trial ends", Text: v.instant(a.TrialEndsAt).Text},
@@ -69,7 +70,7 @@ func (v *staffVisit) accountSection(a *client.Account) section {
 		{Term: "Due after", Text: words.Number(int64(a.DueDays)) + " days"},
 	}
 	if a.Buyer.Name != "" {
-		facts = append(facts, fact{Term: "Buyer", Text: strings.Join(slices.Concat([]string{a.Buyer.Name}, a.Buyer.Address, []string{a.Buyer.Country}), ", ")})
+		facts = append(facts, parts.Fact{Term: "Buyer", Text: strings.Join(slices.Concat([]string{a.Buyer.Name}, a.Buyer.Address, []string{a.Buyer.Country}), ", ")})
 	}
 	return section{Title: "Account", Facts: facts}
 }

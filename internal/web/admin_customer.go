@@ -8,6 +8,7 @@ import (
 	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 )
 
 // A subject is the customer that a page of the admins is about.
@@ -50,7 +51,7 @@ func (s *subject) here(rest string) string { return "/admin/customers/" + page.S
 
 // page is what all pages of a customer have.
 func (v *staffVisit) page(s *subject, open string) *staffPage {
-	p := &staffPage{Crumbs: []page.Link{{Text: "Customers", URL: "/admin/customers"}}, Done: v.doneHere(), Chips: []chip{{"", s.Key}, {"accent", s.Plan}}}
+	p := &staffPage{Crumbs: []page.Link{{Text: "Customers", URL: "/admin/customers"}}, Done: v.doneHere(), Chips: []parts.Chip{{Class: "", Text: s.Key}, {Class: "accent", Text: s.Plan}}}
 	if c := customerChip(&s.Customer); c != nil {
 		p.Chips = append(p.Chips, *c)
 	}
@@ -72,12 +73,12 @@ func (v *staffVisit) limitsPage(back *form) (*page.View, error) {
 	}
 	sheet := v.page(s, "")
 	if s.ArchivedAt == nil {
-		state, err := standingOf(v.Visit)
+		state, err := parts.StandingOf(v.Visit)
 		if err != nil {
 			v.Note("the limits", err)
 			sheet.Sections = append(sheet.Sections, section{Title: "Limits", Failed: "The limits could not be read just now."})
 		} else {
-			limits := state.limits()
+			limits := state.Limits()
 			sheet.Sections = append(sheet.Sections, section{Limits: &limits}, v.overrides(s, state, back))
 		}
 	}
@@ -103,7 +104,7 @@ func (v *staffVisit) customerUsage() (*page.View, error) {
 		return nil, err
 	}
 	sheet := v.page(s, "/usage")
-	if sheet.Usage, _, err = usageOf(v.Visit, &s.Customer, s.here("/usage"), v.R.URL.Query()); err != nil {
+	if sheet.Usage, _, err = parts.UsageOf(v.Visit, &s.Customer, s.here("/usage"), v.R.URL.Query()); err != nil {
 		return nil, err
 	}
 	shown := sheet.shownAs(s.title(), "customers")
@@ -118,11 +119,11 @@ func (v *staffVisit) customerUsageFile() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, points, err := usageOf(v.Visit, &s.Customer, s.here("/usage"), v.R.URL.Query())
+	data, points, err := parts.UsageOf(v.Visit, &s.Customer, s.here("/usage"), v.R.URL.Query())
 	if err != nil || len(data.Wrong) > 0 {
 		return &page.View{To: s.here("/usage")}, err
 	}
-	return &page.View{File: usageCSV(data.Meter, points, v.Zone)}, nil
+	return &page.View{File: parts.UsageCSV(data.Meter, points, v.Zone)}, nil
 }
 
 func (v *staffVisit) customerSettings() (*page.View, error) {
@@ -135,7 +136,7 @@ func (v *staffVisit) customerSettings() (*page.View, error) {
 
 func (v *staffVisit) settingsPage(s *subject, f *form) (*page.View, error) {
 	sheet := v.page(s, "/settings")
-	facts := []fact{{Term: "Key", Text: s.Key}, {Term: "Plan", Text: s.Plan}, {Term: "Time zone", Text: s.Timezone}, {Term: "Customer since", Text: v.instant(&s.CreatedAt).Text}}
+	facts := []parts.Fact{{Term: "Key", Text: s.Key}, {Term: "Plan", Text: s.Plan}, {Term: "Time zone", Text: s.Timezone}, {Term: "Customer since", Text: v.instant(&s.CreatedAt).Text}}
 	sheet.Sections = []section{{Title: "Customer", Facts: facts}}
 	if v.isAdmin() && s.ArchivedAt == nil {
 		archive := &form{

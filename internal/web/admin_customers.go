@@ -6,6 +6,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -61,14 +62,14 @@ func (v *staffVisit) customersPage(f *form) (*page.View, error) {
 }
 
 // customerChip marks a customer that is not an ordinary one.
-func customerChip(c *client.Customer) *chip {
+func customerChip(c *client.Customer) *parts.Chip {
 	switch {
 	case c.ArchivedAt != nil:
-		return &chip{"bad", "archived"}
+		return &parts.Chip{Class: "bad", Text: "archived"}
 	case c.TestClock != nil:
-		return &chip{"high", "test clock " + *c.TestClock}
+		return &parts.Chip{Class: "high", Text: "test clock " + *c.TestClock}
 	case c.Anonymous:
-		return &chip{"", "anonymous"}
+		return &parts.Chip{Class: "", Text: "anonymous"}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/billing/rating"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -33,7 +34,7 @@ type figure struct {
 	Failed          string // instead of the rest
 	Value, Unit     string
 	Used, Of        int64 // a bar; Of 0: there is none
-	Facts           []fact
+	Facts           []parts.Fact
 }
 
 // fullestData are the customers who have used most of a limit.
@@ -46,7 +47,7 @@ type fullestRow struct {
 	Customer, Key, URL string
 	Meter, Limit       string
 	Used, Of           int64
-	Chip               chip
+	Chip               parts.Chip
 }
 
 // adminHome asks for the parts at the same time.
@@ -180,7 +181,9 @@ func databaseFigure(o *client.Overview) figure {
 	return f
 }
 
-func (f *figure) fact(term, text string) { f.Facts = append(f.Facts, fact{Term: term, Text: text}) }
+func (f *figure) fact(term, text string) {
+	f.Facts = append(f.Facts, parts.Fact{Term: term, Text: text})
+}
 
 func (v *staffVisit) fullest(o *client.Overview) (data fullestData) {
 	f := o.Fullest
@@ -196,7 +199,7 @@ func (v *staffVisit) fullest(o *client.Overview) (data fullestData) {
 	for _, item := range f.Items {
 		row := fullestRow{
 			Customer: item.Name, Key: item.Customer, URL: "/admin/customers/" + page.Segment(item.Customer),
-			Meter: page.TitleOf(names.Of(item.Meter)), Limit: item.Limit, Used: item.Used, Of: item.Of, Chip: chip{"", words.Number(item.Percent) + " %"},
+			Meter: page.TitleOf(names.Of(item.Meter)), Limit: item.Limit, Used: item.Used, Of: item.Of, Chip: parts.Chip{Class: "", Text: words.Number(item.Percent) + " %"},
 		}
 		switch {
 		case item.Used >= item.Of && item.Mode == "hard":
@@ -252,7 +255,7 @@ func (v *staffVisit) books(o *client.Overview, read bool) section {
 	if n := o.Books.BlockedCustomers; n > 0 {
 		blocked = "of " + words.Number(n) + " " + words.Plural(n, "customer")
 	}
-	s.Facts = []fact{{Term: "Checked", Text: last}, {Term: "Billing blocked", Text: blocked}}
+	s.Facts = []parts.Fact{{Term: "Checked", Text: last}, {Term: "Billing blocked", Text: blocked}}
 	if v.isAdmin() {
 		s.Links = []page.Link{{Text: "Check the books", URL: "/admin/reconcile"}}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -78,13 +79,13 @@ func (v *staffVisit) invoicePage(back *form) (*page.View, error) {
 	}
 	sheet := &staffPage{
 		Crumbs: []page.Link{{Text: "Invoices", URL: "/admin/invoices"}, {Text: n.Customer, URL: "/admin/customers/" + page.Segment(n.Customer) + "/billing"}},
-		Chips:  []chip{*statusCell(n.Status).Chip, {"", kindOf(&n)}}, Done: v.doneHere(),
+		Chips:  []parts.Chip{*statusCell(n.Status).Chip, {Class: "", Text: kindOf(&n)}}, Done: v.doneHere(),
 		Intro: words.Span(n.PeriodStart, n.PeriodEnd, v.Zone),
 	}
 	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
 	for i := range n.Lines {
 		l := &n.Lines[i]
-		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, pricesOf(l, n.Currency)...), " · ")}, text(words.Span(l.From, l.To, v.Zone)), amount(words.Number(l.Quantity)), amount(words.Money(l.AmountMinor, n.Currency))})
+		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, parts.PricesOf(l, n.Currency)...), " · ")}, text(words.Span(l.From, l.To, v.Zone)), amount(words.Number(l.Quantity)), amount(words.Money(l.AmountMinor, n.Currency))})
 	}
 	sheet.Sections = []section{
 		{Title: "Lines", Table: t},
@@ -108,15 +109,15 @@ func papers(id string) []page.Link {
 	return []page.Link{{Text: "As a page to print", URL: file + ".html"}, {Text: "PDF", URL: file + ".pdf"}, {Text: "CSV", URL: file + ".csv"}}
 }
 
-func sums(n *client.Invoice, zone *time.Location) []fact {
-	facts := []fact{{Term: "Subtotal", Text: words.Money(n.SubtotalMinor, n.Currency)}}
+func sums(n *client.Invoice, zone *time.Location) []parts.Fact {
+	facts := []parts.Fact{{Term: "Subtotal", Text: words.Money(n.SubtotalMinor, n.Currency)}}
 	for _, t := range n.Taxes {
-		facts = append(facts, fact{Term: t.Name + " " + t.Percent + " %", Text: words.Money(t.TaxMinor, n.Currency)})
+		facts = append(facts, parts.Fact{Term: t.Name + " " + t.Percent + " %", Text: words.Money(t.TaxMinor, n.Currency)})
 	}
-	facts = append(facts, fact{Term: "Total", Text: words.Money(n.TotalMinor, n.Currency)})
-	facts = append(append(facts, settled(n, zone)...), rest(n))
+	facts = append(facts, parts.Fact{Term: "Total", Text: words.Money(n.TotalMinor, n.Currency)})
+	facts = append(append(facts, parts.Settled(n, zone)...), parts.Rest(n))
 	if n.Held != nil {
-		facts = append(facts, fact{Term: "Held back", Text: *n.Held})
+		facts = append(facts, parts.Fact{Term: "Held back", Text: *n.Held})
 	}
 	return facts
 }

@@ -6,6 +6,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 )
 
 func (v *staffVisit) adminKeys() (*page.View, error) { return v.keysPage(keyForm()) }
@@ -41,7 +42,7 @@ func (v *staffVisit) keysPage(f *form) (*page.View, error) {
 		}
 		name := cell{Text: k.Name, Sub: k.ID}
 		if k.ID == v.As.KeyID {
-			name.Chip = &chip{"accent", "you are signed in with it"}
+			name.Chip = &parts.Chip{Class: "accent", Text: "you are signed in with it"}
 			revoke.Ask = "You are signed in with this key: revoking it signs you out. " + revoke.Ask
 		}
 		t.Rows = append(t.Rows, []cell{name, marked("", k.Scope), v.instant(&k.CreatedAt), text(used), v.instant(k.ExpiresAt), {Form: revoke}})

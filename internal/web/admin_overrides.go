@@ -8,6 +8,7 @@ import (
 	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -32,7 +33,7 @@ func overrideForm(s *subject, limits []client.QuotaLimit) *form {
 }
 
 // overrides is the section of a customer's overrides.
-func (v *staffVisit) overrides(s *subject, state *standing, back *form) section {
+func (v *staffVisit) overrides(s *subject, state *parts.Standing, back *form) section {
 	list, err := v.Api.Overrides(v.Ctx(), v.Key, url.Values{"limit": {"1000"}})
 	if err != nil {
 		v.Note("the overrides", err)
@@ -47,14 +48,14 @@ func (v *staffVisit) overrides(s *subject, state *standing, back *form) section 
 			last.Form = &form{Name: "delete", Action: s.here("/overrides/" + page.Segment(o.Name) + "/delete"), Button: "Delete", Class: "danger", Ask: "Then the plan’s own limit “" + o.Name + "” counts again, within a second.", Sure: "Yes, delete it"}
 		}
 		name := text(o.Name)
-		if slices.ContainsFunc(state.quota.Limits, func(l client.QuotaLimit) bool { return l.Name == o.Name && l.Mode == "shadow" }) {
-			name.Chip = &chip{"accent", "Shadow"}
+		if slices.ContainsFunc(state.Quota.Limits, func(l client.QuotaLimit) bool { return l.Name == o.Name && l.Mode == "shadow" }) {
+			name.Chip = &parts.Chip{Class: "accent", Text: "Shadow"}
 		}
 		t.Rows = append(t.Rows, []cell{name, amount(words.Number(o.Limit)), v.instant(o.ExpiresAt), text(o.Reason), last})
 	}
 	part := section{Title: "Overrides", Table: t}
-	if writes && len(state.quota.Limits) > 0 {
-		part.Forms = with([]*form{overrideForm(s, state.quota.Limits)}, back)
+	if writes && len(state.Quota.Limits) > 0 {
+		part.Forms = with([]*form{overrideForm(s, state.Quota.Limits)}, back)
 	}
 	return part
 }
@@ -64,12 +65,12 @@ func (v *staffVisit) saveOverride() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := standingOf(v.Visit)
+	state, err := parts.StandingOf(v.Visit)
 	if err != nil {
 		return nil, err
 	}
 	return v.sent(post{
-		form: overrideForm(s, state.quota.Limits), method: http.MethodPut, path: named(v.Of("/overrides/"), "name"), to: s.here("?done=saved"),
+		form: overrideForm(s, state.Quota.Limits), method: http.MethodPut, path: named(v.Of("/overrides/"), "name"), to: s.here("?done=saved"),
 	}, v.limitsPage)
 }
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -16,7 +17,7 @@ func (v *staffVisit) adminPlans() (*page.View, error) {
 	t := &table{Caption: "Plans", Head: []column{{Text: "Plan"}, {Text: "Version", Numeric: true}, {Text: "Limits", Numeric: true}, {Text: "Base price", Numeric: true}, {Text: "Prices", Numeric: true}, {Text: "Published"}}, Empty: "There is no plan yet", Next: v.Next(list.NextCursor)}
 	for i := range list.Items {
 		p := &list.Items[i]
-		base := words.Money(p.BasePriceMinor, p.Currency) + " " + perInterval(p)
+		base := words.Money(p.BasePriceMinor, p.Currency) + " " + parts.PerInterval(p)
 		t.Rows = append(t.Rows, []cell{
 			{Text: p.Name, Sub: p.Key, URL: "/admin/plans/" + page.Segment(p.Key)},
 			amount(strconv.Itoa(p.Version)), amount(strconv.Itoa(len(p.Limits))),

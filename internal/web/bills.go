@@ -8,6 +8,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -46,10 +47,10 @@ func (v *visit) billRow(i *client.Invoice) billRow {
 	state := billStates[i.Status]
 	row := billRow{
 		Number: "Draft", Kind: billKinds[i.Kind], Period: words.Span(i.PeriodStart, i.PeriodEnd, v.Zone),
-		Total: words.Money(i.TotalMinor, i.Currency), Amount: rest(i).Text, Status: state.text, Class: state.class,
+		Total: words.Money(i.TotalMinor, i.Currency), Amount: parts.Rest(i).Text, Status: state.text, Class: state.class,
 	}
 	switch {
-	case isNote(i):
+	case parts.IsNote(i):
 		row.Status, row.Class = "Given back", ""
 	case i.Status == "finalized" && i.OpenMinor == 0:
 		row.Status, row.Class = "Settled", "good"
@@ -67,8 +68,8 @@ func (v *visit) billRow(i *client.Invoice) billRow {
 type billData struct {
 	billRow
 	Lines  []billLine
-	Totals []costLine
-	Sum    costLine
+	Totals []parts.CostLine
+	Sum    parts.CostLine
 	Says   string      // what the amount is: what is due, was given back or was paid
 	Of     *page.Link  // of a credit note: the invoice that it credits
 	Reason string      // and why
@@ -79,7 +80,7 @@ type billData struct {
 }
 
 type billLine struct {
-	costLine
+	parts.CostLine
 	Prices        []string // how the amount of a usage line comes about
 	Period, Hours string   // where the hours of a usage line are
 }
@@ -105,7 +106,7 @@ func (v *visit) bill() (*page.View, error) {
 	at := "/portal/invoices/file/" + page.Segment(*i.ID)
 	data.Page, data.PDF, data.CSV = at+".html", at+".pdf", at+".csv"
 	for _, l := range i.Lines {
-		line := billLine{costLine: lineOf(&l, i.Currency), Prices: pricesOf(&l, i.Currency)}
+		line := billLine{CostLine: parts.LineOf(&l, i.Currency), Prices: parts.PricesOf(&l, i.Currency)}
 		if !l.From.Equal(i.PeriodStart) || !l.To.Equal(i.PeriodEnd) {
 			line.Period = words.Span(l.From, l.To, v.Zone)
 		}
@@ -115,7 +116,7 @@ func (v *visit) bill() (*page.View, error) {
 		data.Lines = append(data.Lines, line)
 	}
 	add := func(name, how string, minor int64) {
-		data.Totals = append(data.Totals, costLine{Name: name, How: how, Amount: words.Money(minor, i.Currency)})
+		data.Totals = append(data.Totals, parts.CostLine{Name: name, How: how, Amount: words.Money(minor, i.Currency)})
 	}
 	if len(i.Taxes) > 0 {
 		add("Subtotal", "", i.SubtotalMinor)
@@ -123,17 +124,17 @@ func (v *visit) bill() (*page.View, error) {
 	for _, t := range i.Taxes {
 		add(t.Name, t.Percent+" %", t.TaxMinor)
 	}
-	if all := settled(i, v.Zone); len(all) > 0 {
+	if all := parts.Settled(i, v.Zone); len(all) > 0 {
 		add("Total", "", i.TotalMinor)
 		for _, f := range all {
-			data.Totals = append(data.Totals, costLine{Name: f.Term, Amount: f.Text})
+			data.Totals = append(data.Totals, parts.CostLine{Name: f.Term, Amount: f.Text})
 		}
 	}
-	left := rest(i)
-	data.Sum, data.Says = costLine{Name: left.Term, Amount: left.Text}, left.Term
+	left := parts.Rest(i)
+	data.Sum, data.Says = parts.CostLine{Name: left.Term, Amount: left.Text}, left.Term
 	switch {
-	case i.Status == "paid" && !isNote(i):
-		data.Says = paidOn(i, v.Zone)
+	case i.Status == "paid" && !parts.IsNote(i):
+		data.Says = parts.PaidOn(i, v.Zone)
 		if i.PaidMinor != nil {
 			data.Amount = words.Money(*i.PaidMinor, i.Currency)
 		}
@@ -150,7 +151,7 @@ func (v *visit) bill() (*page.View, error) {
 // same period.
 func (v *visit) notes(i *client.Invoice, data *billData) error {
 	switch {
-	case isNote(i) && i.Of != nil:
+	case parts.IsNote(i) && i.Of != nil:
 		of, err := v.ownInvoice(*i.Of)
 		if err != nil {
 			return err
@@ -169,7 +170,7 @@ func (v *visit) notes(i *client.Invoice, data *billData) error {
 			return err
 		}
 		for n := range list.Items {
-			if note := &list.Items[n]; isNote(note) && note.Of != nil && *note.Of == *i.ID {
+			if note := &list.Items[n]; parts.IsNote(note) && note.Of != nil && *note.Of == *i.ID {
 				row := v.billRow(note)
 				data.Notes = append(data.Notes, page.Link{Text: row.Kind + " " + row.Number + ": " + row.Amount, URL: row.URL})
 			}
@@ -184,7 +185,7 @@ func (v *visit) billFile() (*page.View, error) {
 	if _, err := v.ownInvoice(id); err != nil {
 		return nil, err
 	}
-	return paper(v.Visit)
+	return parts.Paper(v.Visit)
 }
 
 // hoursData is what a line of an invoice adds up.
@@ -215,7 +216,7 @@ func (v *visit) billHours() (*page.View, error) {
 		return nil, err
 	}
 	row := v.billRow(i)
-	data := hoursData{Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: lineOf(&i.Lines[n-1], i.Currency).Name, Sum: words.Number(i.Lines[n-1].Quantity)}
+	data := hoursData{Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: parts.LineOf(&i.Lines[n-1], i.Currency).Name, Sum: words.Number(i.Lines[n-1].Quantity)}
 	for at, h := range used.Hours {
 		if at == maxHourRows {
 			data.Left = len(used.Hours) - at

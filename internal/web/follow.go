@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 
 	"golang.org/x/time/rate"
 )
@@ -34,7 +35,7 @@ type follower struct {
 	*page.Visit
 	portal *Portal
 	out    *events
-	state  *standing // as the limits were drawn last; nil: not yet
+	state  *parts.Standing // as the limits were drawn last; nil: not yet
 
 	sent map[string][sha256.Size]byte // what is shown of each part that was sent, by the part's template
 	// What is to be made again: the outlook goes by the limits as they are shown, the cost by what was
@@ -137,15 +138,15 @@ func (f *follower) hasOld() bool { return f.state != nil && (f.outlookOld || f.c
 // sendLimits sends the part with the limits, unless it is what was sent last, and says when it
 // changes by itself.
 func (f *follower) sendLimits() (next time.Duration, ok bool) {
-	state, err := standingOf(f.Visit)
+	state, err := parts.StandingOf(f.Visit)
 	if err != nil {
 		return slideEvery, true // no beat without an answer: the page says that it is old
 	}
-	if f.state != nil && f.state.periods() != state.periods() {
+	if f.state != nil && f.state.Periods() != state.Periods() {
 		f.costOld = true
 	}
 	f.state = state
-	data := state.limits()
+	data := state.Limits()
 	next = changesIn(&data, state)
 	part, changed, ok := f.drawn("limits", data)
 	if !changed {
@@ -160,18 +161,18 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 }
 
 // changesIn is how long the part may stay as it is if nothing else happens.
-func changesIn(d *limitsData, state *standing) time.Duration {
+func changesIn(d *parts.LimitsData, state *parts.Standing) time.Duration {
 	next := slideEvery * 12
-	if state.quota.TestClock != "" {
+	if state.Quota.TestClock != "" {
 		return next
 	}
 	for i := range d.Cards {
 		c := &d.Cards[i]
-		if c.slides {
+		if c.Slides {
 			next = min(next, slideEvery)
 		}
-		if !c.at.IsZero() {
-			next = min(next, c.at.Sub(state.quota.At)+drawEvery/10)
+		if !c.At.IsZero() {
+			next = min(next, c.At.Sub(state.Quota.At)+drawEvery/10)
 		}
 	}
 	return max(next, drawEvery)
@@ -182,13 +183,13 @@ func changesIn(d *limitsData, state *standing) time.Duration {
 func (f *follower) sendRest() (ok bool) {
 	var all strings.Builder
 	if f.outlookOld {
-		if !f.replace(&all, "outlook", "outlook", f.state.outlook(f.Visit)) {
+		if !f.replace(&all, "outlook", "outlook", f.state.Outlook(f.Visit)) {
 			return false
 		}
 		f.outlookOld = false
 	}
 	if f.costOld {
-		if cost, err := costOf(f.Visit); err == nil {
+		if cost, err := parts.CostOf(f.Visit); err == nil {
 			if !f.replace(&all, "cost", "cost-panel", overviewData{Cost: cost}) {
 				return false
 			}

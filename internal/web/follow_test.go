@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 )
 
 // followerOf draws parts of the first page as an open page gets them. more is added to its templates.
@@ -34,15 +35,19 @@ func (f *follower) partOf(t testing.TB, name string, data any) (changed bool) {
 }
 
 // someLimits are cards with what a page can say of limits.
-func someLimits(cards int) limitsData {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	data := limitsData{Counted: []countedData{{"Bytes", "bytes", "12"}}}
+func someLimits(cards int) parts.LimitsData {
+	at := func(later time.Duration) string {
+		return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(later).Format(time.RFC3339)
+	}
+	data := parts.LimitsData{Counted: []parts.CountedData{{Title: "Bytes", Unit: "bytes", Used: "12"}}}
 	for i := range cards {
-		c := card{ID: anchor(fmt.Sprint("limit", i)), Name: fmt.Sprint("limit", i), Title: "Requests", Unit: "request", Rule: "100 in any hour", Left: 60, Used: 40, Of: 100, Shown: true}
-		c.countdown("Resets in", now.Add(time.Hour), now, 0)
-		c.countdown("One more in", now.Add(time.Minute), now, 60_000)
-		c.fact("Beyond it", "refused")
-		c.Open.Rows = []openRow{{"2 requests", "10:00", now.Add(10 * time.Minute).Format(time.RFC3339)}}
+		c := parts.Card{ID: fmt.Sprint("limit-", i), Name: fmt.Sprint("limit", i), Title: "Requests", Unit: "request", Rule: "100 in any hour", Left: 60, Used: 40, Of: 100, Shown: true}
+		c.Facts = []parts.Fact{
+			{Term: "Resets in", Text: "1:00:00", At: at(time.Hour), Every: 0},
+			{Term: "One more in", Text: "1:00", At: at(time.Minute), Every: 60_000},
+			{Term: "Beyond it", Text: "refused"},
+		}
+		c.Open.Rows = []parts.OpenRow{{Text: "2 requests", Ends: "10:00", At: at(10 * time.Minute)}}
 		data.Cards = append(data.Cards, c)
 	}
 	return data
@@ -72,13 +77,13 @@ func TestWhatIsDrawnIsLive(t *testing.T) {
 // TestPartsOfAPageAreApart: each part is compared with what was sent of it.
 func TestPartsOfAPageAreApart(t *testing.T) {
 	f := followerOf(t, "")
-	cost := overviewData{Cost: &costData{Due: "$1.00"}}
+	cost := overviewData{Cost: &parts.CostData{Due: "$1.00"}}
 	for _, want := range []bool{true, false} {
-		if f.partOf(t, "outlook", &outlook{By: "x"}) != want || f.partOf(t, "cost-panel", cost) != want {
+		if f.partOf(t, "outlook", &parts.Outlook{By: "x"}) != want || f.partOf(t, "cost-panel", cost) != want {
 			t.Errorf("a part that was sent before is sent: not %t", want)
 		}
 	}
-	if !f.partOf(t, "outlook", (*outlook)(nil)) {
+	if !f.partOf(t, "outlook", (*parts.Outlook)(nil)) {
 		t.Error("an outlook that went is not sent")
 	}
 	cost.Cost.Due = "$2.00"
@@ -94,22 +99,22 @@ func TestCountdownsAreNotSent(t *testing.T) {
 	later := "2026-03-01T13:00:01Z"
 	for _, c := range []struct {
 		what   string
-		change func(*card)
+		change func(*parts.Card)
 		sent   bool
 	}{
-		{"the time to a reset", func(c *card) { c.Facts[resets].Text = "59:59" }, false},
-		{"the time to the next unit", func(c *card) { c.Facts[again].Text = "0:01" }, false},
-		{"the time to a reservation's end", func(c *card) { c.Open.Rows[0].Ends = "9:59" }, false},
-		{"the instant of the next unit", func(c *card) { c.Facts[again].At = later }, false},
-		{"how often a unit comes", func(c *card) { c.Facts[again].Every = 30_000 }, true},
-		{"the instant of a reset", func(c *card) { c.Facts[resets].At = later }, true},
-		{"a reservation's end", func(c *card) { c.Open.Rows[0].At = later }, true},
-		{"a reservation's units", func(c *card) { c.Open.Rows[0].Text = "3 requests" }, true},
-		{"a term", func(c *card) { c.Facts[again].Term = "One more" }, true},
-		{"a fact without an instant", func(c *card) { c.Facts[2].Text = "goes on" }, true},
-		{"the title", func(c *card) { c.Title = "Hits" }, true},
-		{"a mark", func(c *card) { c.Chip = &chip{"bad", "Used up"} }, true},
-		{"what is left", func(c *card) { c.Left-- }, true},
+		{"the time to a reset", func(c *parts.Card) { c.Facts[resets].Text = "59:59" }, false},
+		{"the time to the next unit", func(c *parts.Card) { c.Facts[again].Text = "0:01" }, false},
+		{"the time to a reservation's end", func(c *parts.Card) { c.Open.Rows[0].Ends = "9:59" }, false},
+		{"the instant of the next unit", func(c *parts.Card) { c.Facts[again].At = later }, false},
+		{"how often a unit comes", func(c *parts.Card) { c.Facts[again].Every = 30_000 }, true},
+		{"the instant of a reset", func(c *parts.Card) { c.Facts[resets].At = later }, true},
+		{"a reservation's end", func(c *parts.Card) { c.Open.Rows[0].At = later }, true},
+		{"a reservation's units", func(c *parts.Card) { c.Open.Rows[0].Text = "3 requests" }, true},
+		{"a term", func(c *parts.Card) { c.Facts[again].Term = "One more" }, true},
+		{"a fact without an instant", func(c *parts.Card) { c.Facts[2].Text = "goes on" }, true},
+		{"the title", func(c *parts.Card) { c.Title = "Hits" }, true},
+		{"a mark", func(c *parts.Card) { c.Chip = &parts.Chip{Class: "bad", Text: "Used up"} }, true},
+		{"what is left", func(c *parts.Card) { c.Left-- }, true},
 	} {
 		f, data := followerOf(t, ""), someLimits(2)
 		f.partOf(t, "limits", data)

@@ -8,6 +8,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 )
 
 // streamWrite bounds one write to a browser that takes nothing.
@@ -38,7 +39,7 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 
 // counters are those that the page's limits are judged by.
 func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
-	_, values := attributes(v)
+	_, values := parts.Attributes(v)
 	attributes := map[string]string{}
 	for _, h := range values {
 		attributes[strings.TrimPrefix(h.Name, "attr.")] = h.Value
@@ -99,7 +100,7 @@ func (f *follower) beat() (ok bool) {
 		if f.state == nil {
 			return true
 		}
-		us = f.state.quota.At.UnixMicro()
+		us = f.state.Quota.At.UnixMicro()
 	}
 	return f.out.send("at", fmt.Sprint(us/1000))
 }

@@ -6,16 +6,17 @@ import (
 	"sync"
 
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 )
 
 // overviewData is the portal's first page. Each part can fail alone.
 type overviewData struct {
-	Outlook *outlook
-	Limits  limitsData
-	Stream  string     // where new limits come from
-	Failed  bool       // the limits could not be read
-	Usage   *usageData // nil: it could not be read
-	Cost    *costData
+	Outlook *parts.Outlook
+	Limits  parts.LimitsData
+	Stream  string           // where new limits come from
+	Failed  bool             // the limits could not be read
+	Usage   *parts.UsageData // nil: it could not be read
+	Cost    *parts.CostData
 	CostOut bool          // it could not be read
 	Refused *refusalsData // nil: they could not be read
 }
@@ -34,10 +35,10 @@ func (v *visit) overview() (*page.View, error) {
 		v.Note("the limits", err)
 		data.Failed, shown.Live = true, false
 	default:
-		data.Limits = state.limits()
-		query, _ := attributes(v.Visit)
+		data.Limits = state.Limits()
+		query, _ := parts.Attributes(v.Visit)
 		data.Stream = (&url.URL{Path: "/portal/live", RawQuery: query.Encode()}).String()
-		data.Outlook = state.outlook(v.Visit)
+		data.Outlook = state.Outlook(v.Visit)
 	}
 	shown.Data = data
 	return shown, nil
@@ -45,24 +46,24 @@ func (v *visit) overview() (*page.View, error) {
 
 // overviewParts asks for the parts of the page at the same time. The error is that of the limits;
 // of the others a part that failed is missing.
-func (v *visit) overviewParts(data *overviewData) (state *standing, err error) {
+func (v *visit) overviewParts(data *overviewData) (state *parts.Standing, err error) {
 	var all sync.WaitGroup
 	v.Beside(&all, "the usage", func() (err error) {
-		data.Usage, _, err = usageOf(v.Visit, v.Customer, "/portal/usage", nil)
+		data.Usage, _, err = parts.UsageOf(v.Visit, v.Customer, "/portal/usage", nil)
 		if err == nil {
 			data.Usage.More = "/portal/usage"
 		}
 		return err
 	}, func() { data.Usage = nil })
 	v.Beside(&all, "the cost", func() (err error) {
-		data.Cost, err = costOf(v.Visit)
+		data.Cost, err = parts.CostOf(v.Visit)
 		return err
 	}, func() { data.Cost, data.CostOut = nil, true })
 	v.Beside(&all, "the refusals", func() (err error) {
 		data.Refused, err = v.refusals(url.Values{"limit": {"5"}})
 		return err
 	}, func() { data.Refused = nil })
-	state, err = standingOf(v.Visit)
+	state, err = parts.StandingOf(v.Visit)
 	all.Wait()
 	return state, err
 }

@@ -11,6 +11,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -20,10 +21,10 @@ type planPlayData struct {
 	*planPage
 	Fields   map[string]string
 	Wrong    map[string]string
-	Meters   []choice
-	Patterns []choice
-	Draft    []shownPlay
-	InForce  []shownPlay
+	Meters   []parts.Choice
+	Patterns []parts.Choice
+	Draft    []parts.ShownPlay
+	InForce  []parts.ShownPlay
 	None     string // why nothing is played
 	Compare  *compareData
 	Customer string
@@ -38,7 +39,7 @@ func (v *staffVisit) planPlay() (*page.View, error) {
 	}
 	asked := v.R.URL.Query()
 	if asked.Has("hit") {
-		return &page.View{To: p.URL + "/play?" + oneMoreHit(asked).Encode()}, nil
+		return &page.View{To: p.URL + "/play?" + parts.OneMoreHit(asked).Encode()}, nil
 	}
 	d := &planPlayData{planPage: p, Customer: asked.Get("customer")}
 	s, meter := v.planSetup(d, asked)
@@ -67,13 +68,13 @@ func (v *staffVisit) planPlay() (*page.View, error) {
 
 // planSetup reads the traffic that the address asks for, on one of the draft's meters. What it
 // leaves out is laid out by the meter's narrowest limit, so that something is refused.
-func (v *staffVisit) planSetup(d *planPlayData, asked url.Values) (s *setup, meter string) {
+func (v *staffVisit) planSetup(d *planPlayData, asked url.Values) (s *parts.Setup, meter string) {
 	fields := d.current.fields()
 	n, _ := strconv.Atoi(fields["limits"])
 	for i := range n {
 		name := fields[pathOf("limits", i, "meter")]
-		if name != "" && !slices.ContainsFunc(d.Meters, func(c choice) bool { return c.Value == name }) {
-			d.Meters = append(d.Meters, choice{Value: name, Text: name, On: name == asked.Get("meter")})
+		if name != "" && !slices.ContainsFunc(d.Meters, func(c parts.Choice) bool { return c.Value == name }) {
+			d.Meters = append(d.Meters, parts.Choice{Value: name, Text: name, On: name == asked.Get("meter")})
 			if meter == "" || name == asked.Get("meter") {
 				meter = name
 			}
@@ -82,11 +83,11 @@ func (v *staffVisit) planSetup(d *planPlayData, asked url.Values) (s *setup, met
 	if !asked.Has("window") {
 		layOut(asked, fields, n, meter)
 	}
-	s = readSetup(asked)
+	s = parts.ReadSetup(asked)
 	for _, name := range []string{"limit", "capacity", "algorithm"} { // the draft's, not the form's
-		delete(s.wrong, name)
+		delete(s.Wrong, name)
 	}
-	d.Fields, d.Wrong, d.Patterns = s.fields, s.wrong, s.patterns()
+	d.Fields, d.Wrong, d.Patterns = s.Fields, s.Wrong, s.Patterns()
 	return s, meter
 }
 
@@ -112,9 +113,9 @@ func layOut(asked url.Values, fields map[string]string, limits int, meter string
 	}
 }
 
-func (v *staffVisit) playDraft(d *planPlayData, s *setup, meter string) error {
-	t := &s.traffic
-	traffic := client.Traffic{Pattern: t.Pattern, Window: s.fields["window"], Windows: t.Windows, Steady: t.Steady, Burst: t.Burst, Cost: t.Cost}
+func (v *staffVisit) playDraft(d *planPlayData, s *parts.Setup, meter string) error {
+	t := &s.Traffic
+	traffic := client.Traffic{Pattern: t.Pattern, Window: s.Fields["window"], Windows: t.Windows, Steady: t.Steady, Burst: t.Burst, Cost: t.Cost}
 	for _, h := range t.List {
 		traffic.Hits = append(traffic.Hits, client.TrafficHits{AtUS: h.At, Cost: h.Cost})
 	}
@@ -136,7 +137,7 @@ func (v *staffVisit) playDraft(d *planPlayData, s *setup, meter string) error {
 var playModes = map[string]model.Mode{"hard": model.Hard, "soft": model.Soft, "shadow": model.Shadow}
 
 // showPlays shows a play that the API answered: a chart for each limit.
-func showPlays(id string, a *client.Play) (all []shownPlay) {
+func showPlays(id string, a *client.Play) (all []parts.ShownPlay) {
 	r := &play.Result{Admitted: play.Sum(a.Admitted), Refused: play.Sum(a.Refused), LongestWait: a.LongestWaitMS * 1000, Hopeless: a.Hopeless, Length: a.LengthUS}
 	for _, h := range a.Hits {
 		r.Hits = append(r.Hits, play.Outcome{Hit: play.Hit{At: h.AtUS, Cost: h.Cost}, Admitted: h.Admitted})
@@ -150,7 +151,7 @@ func showPlays(id string, a *client.Play) (all []shownPlay) {
 			limit.Burst = *l.Burst
 		}
 		limit.Fullest.From, limit.Fullest.Units = l.Fullest.FromUS, l.Fullest.Units
-		p := showLimit(fmt.Sprintf("%s-%d", id, i), l.Name, r, limit)
+		p := parts.ShowLimit(fmt.Sprintf("%s-%d", id, i), l.Name, r, limit)
 		p.Says = words.AlgorithmName(l.Algorithm) + ", " + words.Number(l.Limit)
 		if l.Window != "" {
 			p.Says += " in " + windowText(l.Window)

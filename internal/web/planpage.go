@@ -9,6 +9,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -51,7 +52,7 @@ func (v *visit) planPage() (*page.View, error) {
 		Name: cmp.Or(plan.Name, plan.Key), Version: words.Number(int64(plan.Version)), Since: v.day(plan.CreatedAt),
 		Price: planPrice(&plan), Notes: planNotes(&plan), Following: v.Customer.PlanVersion == nil,
 	}
-	for _, key := range metersOf(&plan) {
+	for _, key := range parts.MetersOf(&plan) {
 		data.Meters = append(data.Meters, v.planMeter(&plan, names.Of(key)))
 	}
 	for i := range list.Items {
@@ -71,7 +72,7 @@ func planPrice(p *client.Plan) string {
 	if p.BasePriceMinor == 0 {
 		return "No base price"
 	}
-	return words.Money(p.BasePriceMinor, p.Currency) + " " + perInterval(p)
+	return words.Money(p.BasePriceMinor, p.Currency) + " " + parts.PerInterval(p)
 }
 
 func planNotes(p *client.Plan) (notes []string) {
@@ -94,7 +95,7 @@ func (v *visit) planMeter(plan *client.Plan, m client.Meter) planMeter {
 		if l.Burst != nil {
 			state.Remaining = *l.Burst
 		}
-		text := rule(&state, &l)
+		text := parts.Rule(&state, &l)
 		switch {
 		case l.Limit == 0:
 			text = "Nothing is let through"

@@ -14,6 +14,7 @@ import (
 	"quotad/internal/quota/play"
 	"quotad/internal/throttle"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -47,28 +48,28 @@ func newGround(site *page.Site) *ground {
 type playgroundData struct {
 	Fields    map[string]string // what was typed
 	Wrong     map[string]string // what is wrong with it, by field
-	Presets   []choice
-	Patterns  []choice
-	Algorithm []choice
+	Presets   []parts.Choice
+	Patterns  []parts.Choice
+	Algorithm []parts.Choice
 	Verdict   template.HTML
-	Plays     []shownPlay
+	Plays     []parts.ShownPlay
 	Hits      bool // the list of hits is what is played
 }
 
 func (g *ground) page(v *page.Visit) (*page.View, error) {
 	asked := v.R.URL.Query()
 	if asked.Has("hit") {
-		return &page.View{To: "/playground?" + oneMoreHit(asked).Encode()}, nil
+		return &page.View{To: "/playground?" + parts.OneMoreHit(asked).Encode()}, nil
 	}
 	if wait := g.visitors.Take(throttle.Address(v.R.RemoteAddr)); wait > 0 {
 		v.W.Header().Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
 		return nil, errManyPlays
 	}
-	s := readSetup(asked)
+	s := parts.ReadSetup(asked)
 	shown := &page.View{Sheet: "playground", Layout: "open", Title: "Playground"}
 	data := dataOf(s)
 	shown.Data = data
-	if len(s.wrong) > 0 {
+	if len(s.Wrong) > 0 {
 		shown.Status = http.StatusUnprocessableEntity
 		return shown, nil
 	}
@@ -86,7 +87,7 @@ var (
 )
 
 // play plays the traffic through each algorithm, in a place of its own.
-func (g *ground) play(ctx context.Context, s *setup, why func(*model.Decision) string) ([]shownPlay, error) {
+func (g *ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decision) string) ([]parts.ShownPlay, error) {
 	ctx, cancel := context.WithTimeout(ctx, playTime)
 	defer cancel()
 	select {
@@ -95,26 +96,26 @@ func (g *ground) play(ctx context.Context, s *setup, why func(*model.Decision) s
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	hits, err := s.traffic.Hits()
+	hits, err := s.Traffic.Hits()
 	if err != nil {
 		return nil, err
 	}
-	var all []shownPlay
-	for i, l := range s.limits {
-		r, err := play.Play(ctx, []*model.Limit{l}, play.Periods(playInterval), hits, s.traffic.Length())
+	var all []parts.ShownPlay
+	for i, l := range s.Limits {
+		r, err := play.Play(ctx, []*model.Limit{l}, play.Periods(parts.PlayInterval), hits, s.Traffic.Length())
 		if err != nil {
 			return nil, err
 		}
-		said := algorithmOf(play.Algorithms[i])
-		p := showLimit("play-"+play.Algorithms[i], words.AlgorithmName(play.Algorithms[i]), r, &r.Limits[0])
-		p.Says = said.says(l)
-		if play.Algorithms[i] == s.algorithm {
+		said := parts.AlgorithmOf(play.Algorithms[i])
+		p := parts.ShowLimit("play-"+play.Algorithms[i], words.AlgorithmName(play.Algorithms[i]), r, &r.Limits[0])
+		p.Says = said.Says(l)
+		if play.Algorithms[i] == s.Algorithm {
 			p.Chip = "your choice"
 		}
 		if r.Refusal != nil {
 			p.Refusal = why(r.Refusal)
 		}
-		if n := len(r.Hits); n > 0 && s.traffic.Pattern == play.Own {
+		if n := len(r.Hits); n > 0 && s.Traffic.Pattern == play.Own {
 			p.Last = lastHit(&r.Hits[n-1])
 		}
 		all = append(all, p)
@@ -125,19 +126,19 @@ func (g *ground) play(ctx context.Context, s *setup, why func(*model.Decision) s
 // lastHit says what became of a hit. Both instants are as exact as can be read: of a rounded one and a
 // rounded wait the sum is another instant.
 func lastHit(h *play.Outcome) string {
-	at := "The hit at " + exactly(h.At)
+	at := "The hit at " + parts.Exactly(h.At)
 	switch {
 	case h.Admitted:
 		return at + " is admitted."
 	case h.Wait == model.Never:
 		return at + " is refused, and no wait helps."
 	}
-	return at + " is refused, and would pass at " + exactly(model.AddUpTo(h.At, h.Wait)) + "."
+	return at + " is refused, and would pass at " + parts.Exactly(model.AddUpTo(h.At, h.Wait)) + "."
 }
 
 // verdict compares the algorithms in a sentence or two.
-func verdict(s *setup, plays []shownPlay) template.HTML {
-	window, limit := each(s.limits[0].Window), words.Number(s.limits[0].Limit)
+func verdict(s *parts.Setup, plays []parts.ShownPlay) template.HTML {
+	window, limit := parts.Each(s.Limits[0].Window), words.Number(s.Limits[0].Limit)
 	if window[0] > '9' {
 		window = "one " + window
 	}
@@ -164,15 +165,15 @@ func verdict(s *setup, plays []shownPlay) template.HTML {
 }
 
 // dataOf is the page without its plays.
-func dataOf(s *setup) *playgroundData {
-	d := &playgroundData{Fields: s.fields, Wrong: s.wrong, Hits: s.traffic.Pattern == play.Own}
+func dataOf(s *parts.Setup) *playgroundData {
+	d := &playgroundData{Fields: s.Fields, Wrong: s.Wrong, Hits: s.Traffic.Pattern == play.Own}
 	for _, p := range play.Presets() {
 		address := presetAddress(&p)
-		d.Presets = append(d.Presets, choice{Value: p.Key, Text: p.Name, URL: "/playground?" + address.Encode(), On: isOf(s, address)})
+		d.Presets = append(d.Presets, parts.Choice{Value: p.Key, Text: p.Name, URL: "/playground?" + address.Encode(), On: isOf(s, address)})
 	}
-	d.Patterns = s.patterns()
+	d.Patterns = s.Patterns()
 	for _, name := range play.Algorithms {
-		d.Algorithm = append(d.Algorithm, choice{Value: name, Text: words.AlgorithmName(name), On: name == s.algorithm})
+		d.Algorithm = append(d.Algorithm, parts.Choice{Value: name, Text: words.AlgorithmName(name), On: name == s.Algorithm})
 	}
 	return d
 }
@@ -192,9 +193,9 @@ func presetAddress(p *play.Preset) url.Values {
 }
 
 // isOf reports whether a setup is that of an address.
-func isOf(s *setup, address url.Values) bool {
+func isOf(s *parts.Setup, address url.Values) bool {
 	for name := range address {
-		if s.fields[name] != address.Get(name) {
+		if s.Fields[name] != address.Get(name) {
 			return false
 		}
 	}

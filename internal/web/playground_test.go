@@ -17,6 +17,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
@@ -84,7 +85,7 @@ func TestPlaygroundShowsThePlay(t *testing.T) {
 		l, _ := model.Compile(preset.Spec)
 		for _, spec := range play.Variants(l.Limit, l.Window, preset.Spec.Burst) {
 			limit, _ := model.Compile(spec)
-			r, err := play.Play(t.Context(), []*model.Limit{limit}, play.Periods(playInterval), hits, preset.Traffic.Length())
+			r, err := play.Play(t.Context(), []*model.Limit{limit}, play.Periods(parts.PlayInterval), hits, preset.Traffic.Length())
 			if err != nil {
 				t.Fatal(err)
 			}

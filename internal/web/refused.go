@@ -7,13 +7,14 @@ import (
 
 	"quotad/client"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
 )
 
 type refusalsData struct {
 	Rows   []refusalRow
 	Next   string
-	Meters []choice
+	Meters []parts.Choice
 	Wrong  string
 }
 
@@ -44,8 +45,8 @@ func (v *visit) refusalsPage() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range metersOf(&plan) {
-		data.Meters = append(data.Meters, choice{Value: key, Text: page.TitleOf(names.Of(key)), On: key == asked.Get("meter")})
+	for _, key := range parts.MetersOf(&plan) {
+		data.Meters = append(data.Meters, parts.Choice{Value: key, Text: page.TitleOf(names.Of(key)), On: key == asked.Get("meter")})
 	}
 	shown.Data = data
 	return shown, nil

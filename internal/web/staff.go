@@ -7,20 +7,21 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 )
 
 // A staffPage is what the sheet "staff" shows: every page of the admins that is made of lists,
 // facts and forms.
 type staffPage struct {
 	Crumbs   []page.Link
-	Chips    []chip
+	Chips    []parts.Chip
 	Parts    []part // other pages of the same thing
 	Intro    string
 	Done     string // what the form before this page did
 	Secret   *secret
 	Search   *search
 	Actions  []*form // buttons beside the title
-	Usage    *usageData
+	Usage    *parts.UsageData
 	Sections []section
 }
 
@@ -40,9 +41,9 @@ type secret struct{ Label, Value string }
 type section struct {
 	Title, Note string
 	Failed      string // instead of the rest
-	Limits      *limitsData
-	Cost        *costData
-	Facts       []fact
+	Limits      *parts.LimitsData
+	Cost        *parts.CostData
+	Facts       []parts.Fact
 	Table       *table
 	Links       []page.Link
 	Forms       []*form

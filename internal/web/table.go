@@ -2,6 +2,8 @@ package web
 
 import (
 	"time"
+
+	"quotad/internal/web/parts"
 )
 
 // A table is a list as admins read it. A sheet shows it as a part of a section.
@@ -21,7 +23,7 @@ type column struct {
 // A cell is text, perhaps with a link, a second line, a mark or a form.
 type cell struct {
 	Text, URL, Sub string
-	Chip           *chip
+	Chip           *parts.Chip
 	Numeric, Mono  bool
 	Form           *form
 	Fold           []string // documents, folded
@@ -43,7 +45,7 @@ func amount(s string) cell { return cell{Text: s, Numeric: true} }
 
 func mono(s string) cell { return cell{Text: s, Mono: true} }
 
-func marked(class, s string) cell { return cell{Chip: &chip{class, s}} }
+func marked(class, s string) cell { return cell{Chip: &parts.Chip{Class: class, Text: s}} }
 
 // instant is a time by the clock of the page.
 func (v *staffVisit) instant(at *time.Time) cell {

@@ -4,10 +4,11 @@ import (
 	"net/http"
 
 	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
 )
 
 func (v *visit) usagePage() (*page.View, error) {
-	data, _, err := usageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
+	data, _, err := parts.UsageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -20,12 +21,12 @@ func (v *visit) usagePage() (*page.View, error) {
 
 // usageFile is the page's data as CSV.
 func (v *visit) usageFile() (*page.View, error) {
-	data, points, err := usageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
+	data, points, err := parts.UsageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
 	if err != nil {
 		return nil, err
 	}
 	if len(data.Wrong) > 0 {
 		return &page.View{Status: http.StatusUnprocessableEntity, Sheet: "usage", Title: "Usage", Tab: "usage", Data: data}, nil
 	}
-	return &page.View{File: usageCSV(data.Meter, points, v.Zone)}, nil
+	return &page.View{File: parts.UsageCSV(data.Meter, points, v.Zone)}, nil
 }

@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"strings"
@@ -11,26 +11,26 @@ import (
 	"quotad/internal/web/words"
 )
 
-func isNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
+func IsNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
 
-// paidOn says that an invoice was paid, and the day if that was kept.
-func paidOn(i *client.Invoice, zone *time.Location) string {
+// PaidOn says that an invoice was paid, and the day if that was kept.
+func PaidOn(i *client.Invoice, zone *time.Location) string {
 	if i.PaidAt == nil {
 		return "Paid"
 	}
 	return "Paid on " + i.PaidAt.In(zone).Format("2 January 2006")
 }
 
-// settled is what became of an invoice's total: what credits, the payment and credit notes took off.
-func settled(i *client.Invoice, zone *time.Location) (all []fact) {
+// Settled is what became of an invoice's total: what credits, the payment and credit notes took off.
+func Settled(i *client.Invoice, zone *time.Location) (all []Fact) {
 	add := func(term string, minor int64) {
 		if minor != 0 {
-			all = append(all, fact{Term: term, Text: words.Money(minor, i.Currency)})
+			all = append(all, Fact{Term: term, Text: words.Money(minor, i.Currency)})
 		}
 	}
 	add("Credits", -i.CreditsMinor)
 	if i.PaidMinor != nil {
-		add(paidOn(i, zone), -*i.PaidMinor)
+		add(PaidOn(i, zone), -*i.PaidMinor)
 	}
 	add("Credit notes", -i.CreditedMinor)
 	if i.PaidMinor != nil {
@@ -39,22 +39,22 @@ func settled(i *client.Invoice, zone *time.Location) (all []fact) {
 	return all
 }
 
-// rest is what is left of an invoice's total after that, and its name.
-func rest(i *client.Invoice) fact {
+// Rest is what is left of an invoice's total after that, and its name.
+func Rest(i *client.Invoice) Fact {
 	switch {
-	case isNote(i):
-		return fact{Term: "Given back", Text: words.Money(-i.TotalMinor, i.Currency)}
+	case IsNote(i):
+		return Fact{Term: "Given back", Text: words.Money(-i.TotalMinor, i.Currency)}
 	case i.Status == "draft":
-		return fact{Term: "So far", Text: words.Money(i.AmountDueMinor, i.Currency)}
+		return Fact{Term: "So far", Text: words.Money(i.AmountDueMinor, i.Currency)}
 	case i.OpenMinor > 0:
-		return fact{Term: "Due", Text: words.Money(i.OpenMinor, i.Currency)}
+		return Fact{Term: "Due", Text: words.Money(i.OpenMinor, i.Currency)}
 	}
-	return fact{Term: "Open", Text: words.Money(0, i.Currency)}
+	return Fact{Term: "Open", Text: words.Money(0, i.Currency)}
 }
 
-// pricesOf says how the amount of a usage line comes about, in the words of the document. Other lines
+// PricesOf says how the amount of a usage line comes about, in the words of the document. Other lines
 // have none.
-func pricesOf(l *client.Line, currency string) []string {
+func PricesOf(l *client.Line, currency string) []string {
 	if l.Kind != "usage" {
 		return nil
 	}
@@ -71,9 +71,9 @@ func pricesOf(l *client.Line, currency string) []string {
 	return invoices.How(&line, currency)
 }
 
-// paper is a document of the invoice that the address names. The page to print is shown, and the
+// Paper is a document of the invoice that the address names. The page to print is shown, and the
 // others are saved.
-func paper(v *page.Visit) (*page.View, error) {
+func Paper(v *page.Visit) (*page.View, error) {
 	name := v.R.PathValue("file")
 	id, ext, _ := strings.Cut(name, ".")
 	if ext != "html" && ext != "pdf" && ext != "csv" {

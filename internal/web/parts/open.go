@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"cmp"
@@ -20,15 +20,15 @@ const (
 
 // openData are the open reservations of a card's meter, those that end first at the front.
 type openData struct {
-	Rows []openRow
+	Rows []OpenRow
 	More string // how many there are beside the rows; empty: none
 }
 
-type openRow struct{ Text, Ends, At string }
+type OpenRow struct{ Text, Ends, At string }
 
 // addOpen shows open reservations on the cards of limits that have units in flight. A list that
 // cannot be read is left out: the number stays.
-func (s *standing) addOpen(v *page.Visit) {
+func (s *Standing) addOpen(v *page.Visit) {
 	asked := map[string]*client.List[client.OpenReservation]{}
 	for i := range s.cards {
 		c := &s.cards[i]
@@ -50,18 +50,18 @@ func (s *standing) addOpen(v *page.Visit) {
 			asked[query.Encode()] = list
 		}
 		if list != nil {
-			c.show(list, s.quota.At)
+			c.show(list, s.Quota.At)
 		}
 	}
 }
 
 // show puts open reservations onto a card. A concurrency limit counts all of them, so it can be said
 // how many units there are beside those that are shown. Other limits count those of their window.
-func (c *card) show(list *client.List[client.OpenReservation], now time.Time) {
+func (c *Card) show(list *client.List[client.OpenReservation], now time.Time) {
 	unit := cmp.Or(c.Unit, "unit")
 	rest := c.inFlight
 	for _, r := range list.Items {
-		c.Open.Rows = append(c.Open.Rows, openRow{
+		c.Open.Rows = append(c.Open.Rows, OpenRow{
 			words.Number(r.Cost) + " " + words.Plural(r.Cost, unit), words.Until(r.ExpiresAt.Sub(now)), r.ExpiresAt.UTC().Format(time.RFC3339Nano),
 		})
 		c.changes(r.ExpiresAt)
@@ -76,8 +76,8 @@ func (c *card) show(list *client.List[client.OpenReservation], now time.Time) {
 }
 
 // changes notes that the card changes by itself at an instant.
-func (c *card) changes(at time.Time) {
-	if c.at.IsZero() || at.Before(c.at) {
-		c.at = at
+func (c *Card) changes(at time.Time) {
+	if c.At.IsZero() || at.Before(c.At) {
+		c.At = at
 	}
 }

@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"cmp"
@@ -12,44 +12,44 @@ import (
 
 // algorithmWords is what pages say of an algorithm's limits.
 type algorithmWords struct {
-	says func(l *model.Limit) string // in the playground; nil: it is not compared there
+	Says func(l *model.Limit) string // in the playground; nil: it is not compared there
 	rule func(units string, l *client.QuotaLimit, spec *client.Limit) string
 
 	gone   string // when units are there again that never come back by waiting; none: see resets
-	resets func(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location)
+	resets func(c *Card, l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location)
 
 	pace paceBy
 	ends func(p speed, l *client.QuotaLimit, now time.Time) (time.Time, bool) // see speed.ends
 }
 
-// algorithms has the words of each.
+// Algorithms has the words of each.
 var algorithms = map[model.Algorithm]algorithmWords{
 	model.FixedWindow: {
 		rule: fixedRule, pace: byWindow, ends: speed.beforeReset,
-		says: func(l *model.Limit) string { return "Counts from zero at each full " + each(l.Window) + "." },
-		resets: func(c *card, l *client.QuotaLimit, _ *client.Limit, now time.Time, zone *time.Location) {
+		Says: func(l *model.Limit) string { return "Counts from zero at each full " + Each(l.Window) + "." },
+		resets: func(c *Card, l *client.QuotaLimit, _ *client.Limit, now time.Time, zone *time.Location) {
 			c.countdown("Resets in", *l.ResetAt, now, 0)
 			c.fact("At", words.When(*l.ResetAt, now, zone))
 		},
 	},
 	model.SlidingWindow: {
-		rule: slidingRule, resets: (*card).sliding, pace: byLastHour, ends: speed.whileSliding,
-		says: func(l *model.Limit) string {
-			return "The units of the last " + each(l.Window) + " fade while this one runs."
+		rule: slidingRule, resets: (*Card).sliding, pace: byLastHour, ends: speed.whileSliding,
+		Says: func(l *model.Limit) string {
+			return "The units of the last " + Each(l.Window) + " fade while this one runs."
 		},
 	},
 	model.SlidingLog: {
-		rule: slidingRule, resets: (*card).sliding, pace: byLastHour, ends: speed.whileSliding,
-		says: func(l *model.Limit) string {
+		rule: slidingRule, resets: (*Card).sliding, pace: byLastHour, ends: speed.whileSliding,
+		Says: func(l *model.Limit) string {
 			if l.Precision > 1 {
-				return "Counts the last " + each(l.Window) + ", in blocks of " + lasting(l.Precision) + "."
+				return "Counts the last " + Each(l.Window) + ", in blocks of " + lasting(l.Precision) + "."
 			}
-			return "Counts each hit of the last " + each(l.Window) + "."
+			return "Counts each hit of the last " + Each(l.Window) + "."
 		},
 	},
 	model.TokenBucket: {
-		resets: (*card).refilling, pace: byLastHour, ends: speed.whileRefilling,
-		says: func(l *model.Limit) string {
+		resets: (*Card).refilling, pace: byLastHour, ends: speed.whileRefilling,
+		Says: func(l *model.Limit) string {
 			return "Full at first with " + words.Number(l.Burst) + ", refilled all the time."
 		},
 		rule: func(units string, l *client.QuotaLimit, spec *client.Limit) string {
@@ -66,12 +66,12 @@ var algorithms = map[model.Algorithm]algorithmWords{
 	},
 }
 
-// algorithmOf is what pages say of an algorithm by its name in JSON.
-func algorithmOf(name string) algorithmWords { return algorithms[model.AlgorithmNamed(name)] }
+// AlgorithmOf is what pages say of an algorithm by its name in JSON.
+func AlgorithmOf(name string) algorithmWords { return algorithms[model.AlgorithmNamed(name)] }
 
-// rule is a limit in words.
-func rule(l *client.QuotaLimit, spec *client.Limit) string {
-	return algorithmOf(l.Algorithm).rule(words.Short(l.Limit), l, spec)
+// Rule is a limit in words.
+func Rule(l *client.QuotaLimit, spec *client.Limit) string {
+	return AlgorithmOf(l.Algorithm).rule(words.Short(l.Limit), l, spec)
 }
 
 func fixedRule(units string, _ *client.QuotaLimit, spec *client.Limit) string {
@@ -98,15 +98,15 @@ func slidingRule(units string, _ *client.QuotaLimit, spec *client.Limit) string 
 }
 
 // sliding says when units come back that each count for a window.
-func (c *card) sliding(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
+func (c *Card) sliding(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	c.fact("Comes back", "as "+words.Plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
 	c.fact("All back", words.When(*l.ResetAt, now, zone))
-	c.at, c.slides = *l.ResetAt, true
+	c.At, c.Slides = *l.ResetAt, true
 }
 
 // refilling says when a token bucket has its next unit. The units that are missing come back evenly
 // until the reset.
-func (c *card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
+func (c *Card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	reset := *l.ResetAt
 	window, err := model.ParseDuration(spec.Window)
 	if err == nil && l.Limit > 0 {
@@ -120,7 +120,7 @@ func (c *card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time
 			c.countdown("One more in", next, now, every/1000)
 		} else {
 			c.fact("Comes back", fmt.Sprintf("%s a second", words.Number(words.MulDiv(l.Limit, time.Second.Microseconds(), window))))
-			c.slides = true
+			c.Slides = true
 		}
 	}
 	c.fact("All back", words.When(reset, now, zone))

@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"errors"
@@ -14,13 +14,13 @@ import (
 	"quotad/internal/web/words"
 )
 
-// setup is what the address of the playground asks for.
-type setup struct {
-	fields    map[string]string // as they were typed
-	wrong     map[string]string
-	algorithm string
-	traffic   play.Traffic
-	limits    []*model.Limit // one for each algorithm; nil where something is wrong
+// Setup is what the address of the playground asks for.
+type Setup struct {
+	Fields    map[string]string // as they were typed
+	Wrong     map[string]string
+	Algorithm string
+	Traffic   play.Traffic
+	Limits    []*model.Limit // one for each algorithm; nil where something is wrong
 }
 
 // playDefaults are what a field has that the address leaves out.
@@ -32,37 +32,37 @@ var playDefaults = map[string]string{
 // maxTyped bounds what a field keeps of what was typed, in bytes.
 const maxTyped = 8 << 10
 
-// readSetup reads the address. What is wrong is noted by field.
-func readSetup(asked url.Values) *setup {
-	s := &setup{fields: map[string]string{}, wrong: map[string]string{}}
+// ReadSetup reads the address. What is wrong is noted by field.
+func ReadSetup(asked url.Values) *Setup {
+	s := &Setup{Fields: map[string]string{}, Wrong: map[string]string{}}
 	for name, value := range playDefaults {
 		if asked.Has(name) {
 			value = strings.TrimSpace(asked.Get(name))
 			value = strings.ToValidUTF8(value[:min(len(value), maxTyped)], "")
 		}
-		s.fields[name] = value
+		s.Fields[name] = value
 	}
-	s.algorithm = s.fields["algorithm"]
-	if !slices.Contains(play.Algorithms, s.algorithm) {
-		s.wrong["algorithm"] = "Choose one of the four."
+	s.Algorithm = s.Fields["algorithm"]
+	if !slices.Contains(play.Algorithms, s.Algorithm) {
+		s.Wrong["algorithm"] = "Choose one of the four."
 	}
-	s.traffic = play.Traffic{
-		Pattern: s.fields["pattern"], Windows: s.number("windows", 1, play.MaxWindows), Steady: s.number("steady", 0, play.MaxHits),
+	s.Traffic = play.Traffic{
+		Pattern: s.Fields["pattern"], Windows: s.number("windows", 1, play.MaxWindows), Steady: s.number("steady", 0, play.MaxHits),
 		Burst: s.number("burst", 0, play.MaxHits), Cost: s.number("cost", 1, model.MaxNumber),
 	}
-	window, err := model.ParseDuration(s.fields["window"])
+	window, err := model.ParseDuration(s.Fields["window"])
 	if err != nil {
-		s.wrong["window"] = "Write a length such as 30s, 5m, 1h or 1d, up to 3660d."
+		s.Wrong["window"] = "Write a length such as 30s, 5m, 1h or 1d, up to 3660d."
 		window = 60e6
 	}
-	s.traffic.Window = window
+	s.Traffic.Window = window
 	s.readHits()
-	for _, e := range s.traffic.Check() {
+	for _, e := range s.Traffic.Check() {
 		name, _, _ := strings.Cut(e.Field, "[")
 		s.add(name, "The play "+e.Detail+".")
 	}
-	if len(s.wrong) == 0 {
-		if _, err := s.traffic.Hits(); errors.Is(err, play.ErrTooManyHits) {
+	if len(s.Wrong) == 0 {
+		if _, err := s.Traffic.Hits(); errors.Is(err, play.ErrTooManyHits) {
 			s.add("steady", "This is more than 10,000 hits. Ask for fewer, or for fewer windows.")
 		}
 	}
@@ -70,15 +70,15 @@ func readSetup(asked url.Values) *setup {
 	return s
 }
 
-func (s *setup) add(field, text string) {
-	if s.wrong[field] == "" {
-		s.wrong[field] = text
+func (s *Setup) add(field, text string) {
+	if s.Wrong[field] == "" {
+		s.Wrong[field] = text
 	}
 }
 
 // number reads a whole number.
-func (s *setup) number(field string, least, most int64) int64 {
-	n, err := strconv.ParseInt(strings.ReplaceAll(s.fields[field], ",", ""), 10, 64)
+func (s *Setup) number(field string, least, most int64) int64 {
+	n, err := strconv.ParseInt(strings.ReplaceAll(s.Fields[field], ",", ""), 10, 64)
 	if err != nil || n < least || n > most {
 		text := fmt.Sprintf("Write a whole number from %s to %s.", words.Number(least), words.Number(most))
 		if most == model.MaxNumber {
@@ -91,10 +91,10 @@ func (s *setup) number(field string, least, most int64) int64 {
 }
 
 // readLimit compiles the limit by each algorithm.
-func (s *setup) readLimit(window int64) {
+func (s *Setup) readLimit(window int64) {
 	limit := s.number("limit", 0, model.MaxNumber)
 	var burst *int64
-	if s.fields["capacity"] != "" {
+	if s.Fields["capacity"] != "" {
 		n := s.number("capacity", 0, model.MaxNumber)
 		burst = &n
 	}
@@ -108,18 +108,18 @@ func (s *setup) readLimit(window int64) {
 			}
 			s.add(field, "By the "+strings.ReplaceAll(spec.Algorithm, "_", " ")+": "+e.Detail+".")
 		}
-		s.limits = append(s.limits, l)
+		s.Limits = append(s.Limits, l)
 	}
 }
 
 // readHits reads the list of hits: seconds since the start, each with a cost after an x, if it is
 // not 1. A list that goes on after the play's end makes it longer.
-func (s *setup) readHits() {
-	if s.traffic.Pattern != play.Own {
+func (s *Setup) readHits() {
+	if s.Traffic.Pattern != play.Own {
 		return
 	}
 	last := int64(0)
-	for word := range strings.FieldsFuncSeq(s.fields["hits"], func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' || r == ';' }) {
+	for word := range strings.FieldsFuncSeq(s.Fields["hits"], func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' || r == ';' }) {
 		when, costs, priced := strings.Cut(word, "x")
 		at, ok := readSeconds(when)
 		cost := int64(1)
@@ -128,20 +128,20 @@ func (s *setup) readHits() {
 			cost, err = strconv.ParseInt(costs, 10, 64)
 			ok = ok && err == nil && cost > 0 && cost <= model.MaxNumber
 		}
-		if !ok || len(s.traffic.List) == play.MaxHits {
+		if !ok || len(s.Traffic.List) == play.MaxHits {
 			s.add("hits", fmt.Sprintf("%.20q is no hit: write seconds since the start, such as 0 0.5 1.25, and 3x10 for ten units after three seconds.", word))
 			return
 		}
-		s.traffic.List = append(s.traffic.List, play.Hit{At: at, Cost: cost})
+		s.Traffic.List = append(s.Traffic.List, play.Hit{At: at, Cost: cost})
 		last = max(last, at)
 	}
-	if need := last/s.traffic.Window + 1; need > s.traffic.Windows {
+	if need := last/s.Traffic.Window + 1; need > s.Traffic.Windows {
 		if need > play.MaxWindows {
 			s.add("hits", fmt.Sprintf("The last hit comes after more than %d windows. Choose a longer window.", play.MaxWindows))
 			return
 		}
-		s.traffic.Windows = need
-		s.fields["windows"] = strconv.FormatInt(need, 10)
+		s.Traffic.Windows = need
+		s.Fields["windows"] = strconv.FormatInt(need, 10)
 	}
 }
 
@@ -161,19 +161,19 @@ func readSeconds(text string) (us int64, ok bool) {
 	return us, err == nil
 }
 
-// playInterval is the billing interval of whoever plays; no limit of the playground goes by it.
-var playInterval = calendar.Interval{Unit: calendar.Months, Count: 1}
+// PlayInterval is the billing interval of whoever plays; no limit of the playground goes by it.
+var PlayInterval = calendar.Interval{Unit: calendar.Months, Count: 1}
 
-// patterns are those of traffic, with the one that was chosen.
-func (s *setup) patterns() (all []choice) {
+// Patterns are those of traffic, with the one that was chosen.
+func (s *Setup) Patterns() (all []Choice) {
 	for _, p := range patternWords {
-		p.On = p.Value == s.traffic.Pattern
+		p.On = p.Value == s.Traffic.Pattern
 		all = append(all, p)
 	}
 	return all
 }
 
-var patternWords = []choice{
+var patternWords = []Choice{
 	{Value: play.Steady, Text: "Steady", Says: "evenly spread"},
 	{Value: play.Bursts, Text: "Bursts", Says: "all at once, again and again"},
 	{Value: play.Edge, Text: "At the window’s edge", Says: "just before and just after it starts anew"},
@@ -181,19 +181,19 @@ var patternWords = []choice{
 }
 
 // A choice is one of several, with its address where it is a link.
-type choice struct {
+type Choice struct {
 	Value, Text, Says, URL string
 	On                     bool
 }
 
-// oneMoreHit is the address with one hit more: of browsers without script, where the button asks
+// OneMoreHit is the address with one hit more: of browsers without script, where the button asks
 // for it.
-func oneMoreHit(asked url.Values) url.Values {
+func OneMoreHit(asked url.Values) url.Values {
 	asked.Del("hit")
-	s := readSetup(asked)
+	s := ReadSetup(asked)
 	at := int64(0)
-	if n := len(s.traffic.List); n > 0 {
-		at = s.traffic.List[n-1].At + max(1, s.traffic.Window/10)
+	if n := len(s.Traffic.List); n > 0 {
+		at = s.Traffic.List[n-1].At + max(1, s.Traffic.Window/10)
 	}
 	asked.Set("pattern", play.Own)
 	asked.Set("hits", strings.TrimSpace(asked.Get("hits")+" "+seconds(at)))

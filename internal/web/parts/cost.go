@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"net/http"
@@ -10,26 +10,26 @@ import (
 	"quotad/internal/web/words"
 )
 
-// costData is what the running billing period costs so far, and what it is projected to cost.
-type costData struct {
+// CostData is what the running billing period costs so far, and what it is projected to cost.
+type CostData struct {
 	Period    string
 	Due       string
 	Projected string // what will be due at the pace so far; empty: there is no projection
-	Lines     []costLine
-	Totals    []costLine // below the lines
-	Total     costLine
+	Lines     []CostLine
+	Totals    []CostLine // below the lines
+	Total     CostLine
 	Free      bool // nobody is billed
 	UntilDay  string
 }
 
-// A costLine has an amount so far, and one that is projected where there is a projection.
-type costLine struct{ Name, How, Amount, Projected string }
+// A CostLine has an amount so far, and one that is projected where there is a projection.
+type CostLine struct{ Name, How, Amount, Projected string }
 
-// costOf asks for the invoice of the running period. Where there is none, nobody is billed.
-func costOf(v *page.Visit) (*costData, error) {
+// CostOf asks for the invoice of the running period. Where there is none, nobody is billed.
+func CostOf(v *page.Visit) (*CostData, error) {
 	i, err := v.Api.Upcoming(v.Ctx(), v.Key, url.Values{"projection": {"true"}})
 	if problem, asked := page.ProblemOf(err); asked && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict) {
-		return &costData{Free: true}, nil
+		return &CostData{Free: true}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func costOf(v *page.Visit) (*costData, error) {
 	if p == nil {
 		p = &client.Projection{Lines: i.Lines, Taxes: i.Taxes, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor}
 	}
-	data := &costData{
+	data := &CostData{
 		Period: words.Span(i.PeriodStart, i.PeriodEnd, v.Zone), UntilDay: i.PeriodEnd.Add(-1).In(v.Zone).Format("2 January"),
 		Lines: due.lines(i.Lines, p.Lines), Total: due.line("Due so far", "", i.AmountDueMinor, p.AmountDueMinor),
 	}
@@ -59,8 +59,8 @@ type pricing struct {
 	projected bool
 }
 
-func (p pricing) line(name, how string, soFar, projected int64) costLine {
-	l := costLine{Name: name, How: how, Amount: words.Money(soFar, p.currency)}
+func (p pricing) line(name, how string, soFar, projected int64) CostLine {
+	l := CostLine{Name: name, How: how, Amount: words.Money(soFar, p.currency)}
 	if p.projected {
 		l.Projected = words.Money(projected, p.currency)
 	}
@@ -69,7 +69,7 @@ func (p pricing) line(name, how string, soFar, projected int64) costLine {
 
 // lines are those of two invoices of one period, side by side. Both have the same order; a line of
 // 0 is in neither, but for usage.
-func (p pricing) lines(soFar, projected []client.Line) (all []costLine) {
+func (p pricing) lines(soFar, projected []client.Line) (all []CostLine) {
 	add := func(l *client.Line, soFar, projected int64) {
 		name, how := wordsOf(l)
 		all = append(all, p.line(name, how, soFar, projected))
@@ -108,8 +108,8 @@ func isAs(l, other *client.Line) bool {
 	return l.Description == other.Description
 }
 
-// lineOf is a line of one invoice in words.
-func lineOf(l *client.Line, currency string) costLine {
+// LineOf is a line of one invoice in words.
+func LineOf(l *client.Line, currency string) CostLine {
 	name, how := wordsOf(l)
 	return pricing{currency: currency}.line(name, how, l.AmountMinor, 0)
 }

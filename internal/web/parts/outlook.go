@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 )
 
 // An outlook says which limit runs out first, and when, at the present pace.
-type outlook struct {
+type Outlook struct {
 	Parts []phrase
 	By    string // what the pace was measured by
 }
@@ -30,24 +30,24 @@ const leastPace = 10 * time.Minute
 
 // An ending is when a limit runs out.
 type ending struct {
-	card *card
+	card *Card
 	at   time.Time
 	by   string
 	over bool // it has run out
 }
 
-// outlook guesses from what is used already; nil where nothing can be said.
-func (s *standing) outlook(v *page.Visit) *outlook {
-	now := s.quota.At
+// Outlook guesses from what is used already; nil where nothing can be said.
+func (s *Standing) Outlook(v *page.Visit) *Outlook {
+	now := s.Quota.At
 	var all []ending
 	measured := false
 	for i := range s.cards {
 		c := &s.cards[i]
-		at := slices.IndexFunc(s.quota.Limits, func(l client.QuotaLimit) bool { return l.Name == c.Name })
+		at := slices.IndexFunc(s.Quota.Limits, func(l client.QuotaLimit) bool { return l.Name == c.Name })
 		if !c.Shown || c.Of == 0 || at < 0 || c.Per != nil {
 			continue
 		}
-		l := &s.quota.Limits[at]
+		l := &s.Quota.Limits[at]
 		if c.Left == 0 && l.Mode != "soft" {
 			all = append(all, ending{card: c, at: resetOf(l), over: true})
 			continue
@@ -62,7 +62,7 @@ func (s *standing) outlook(v *page.Visit) *outlook {
 		if !measured {
 			return nil
 		}
-		return &outlook{Parts: []phrase{{Text: "At your present pace, nothing will run out before it comes back."}}}
+		return &Outlook{Parts: []phrase{{Text: "At your present pace, nothing will run out before it comes back."}}}
 	}
 	slices.SortStableFunc(all, func(a, b ending) int {
 		if a.over != b.over {
@@ -81,8 +81,8 @@ func resetOf(l *client.QuotaLimit) time.Time {
 }
 
 // sentence puts at most two endings into words.
-func sentence(all []ending, now time.Time, zone *time.Location) *outlook {
-	o := &outlook{}
+func sentence(all []ending, now time.Time, zone *time.Location) *Outlook {
+	o := &Outlook{}
 	say := func(text string, strong bool) { o.Parts = append(o.Parts, phrase{text, strong}) }
 	var by []string
 	for i, e := range all {
@@ -142,9 +142,9 @@ const (
 )
 
 // pace is how fast a limit's meter is used.
-func (s *standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
-	now := s.quota.At
-	switch algorithmOf(l.Algorithm).pace {
+func (s *Standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
+	now := s.Quota.At
+	switch AlgorithmOf(l.Algorithm).pace {
 	case notPaced:
 	case byWindow:
 		if l.WindowStart == nil {
@@ -184,7 +184,7 @@ func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	if p.units <= 0 || p.micros <= 0 || l.Window == nil {
 		return time.Time{}, false
 	}
-	return algorithmOf(l.Algorithm).ends(p, l, now)
+	return AlgorithmOf(l.Algorithm).ends(p, l, now)
 }
 
 // lasts is when units are used up where lost come back meanwhile.

@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"cmp"
@@ -15,11 +15,11 @@ import (
 )
 
 // A card is a limit as a customer reads it.
-type card struct {
+type Card struct {
 	ID    string
 	Name  string // the limit's
 	Title string // the meter's
-	Chip  *chip
+	Chip  *Chip
 	Rule  string // in words
 	Note  string // instead of numbers
 	Unit  string // of what is left
@@ -27,7 +27,7 @@ type card struct {
 	Used  int64
 	Of    int64
 	Shown bool // the numbers are
-	Facts []fact
+	Facts []Fact
 	Open  openData
 	Per   *per
 
@@ -35,15 +35,15 @@ type card struct {
 	mode       string
 	concurrent bool      // it counts what is in flight alone
 	inFlight   int64     // units that open reservations hold, of those that count
-	at         time.Time // when it changes by itself; zero: it does not
-	slides     bool      // it changes all the time
+	At         time.Time // when it changes by itself; zero: it does not
+	Slides     bool      // it changes all the time
 }
 
-type chip struct{ Class, Text string }
+type Chip struct{ Class, Text string }
 
 // A fact is a line below a card's numbers. At is an instant that Text counts down to, and Every the
 // milliseconds after which the next one comes.
-type fact struct {
+type Fact struct {
 	Term, Text, At string
 	Every          int64
 }
@@ -51,13 +51,13 @@ type fact struct {
 // per is the attribute that each value of has a limit of its own, and the value that is shown.
 type per struct{ Attribute, Field, Value string }
 
-// cards makes the cards of all limits that a customer may see, the fullest first.
-func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.MeterNames) []card {
+// Cards makes the cards of all limits that a customer may see, the fullest first.
+func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.MeterNames) []Card {
 	specs := map[string]client.Limit{}
 	for _, s := range plan.Limits {
 		specs[s.Name] = s
 	}
-	var all []card
+	var all []Card
 	for i := range q.Limits {
 		l := &q.Limits[i]
 		if l.Mode == "shadow" && v.Customer != nil {
@@ -71,14 +71,14 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 			}
 		}
 		m := meters.Of(l.Meter)
-		c := card{ID: anchor(l.Name), Name: l.Name, Title: page.TitleOf(m), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
+		c := Card{ID: anchor(l.Name), Name: l.Name, Title: page.TitleOf(m), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
 		c.fill(v, l, &spec, q.At, beyond(plan, l.Meter))
 		if v.Customer == nil { // staff know limits by their names
 			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
 		}
 		all = append(all, c)
 	}
-	slices.SortStableFunc(all, func(a, b card) int { return cmp.Compare(b.share(), a.share()) })
+	slices.SortStableFunc(all, func(a, b Card) int { return cmp.Compare(b.share(), a.share()) })
 	return all
 }
 
@@ -86,7 +86,7 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 func anchor(name string) string { return "limit-" + url.PathEscape(name) }
 
 // share is how full a limit is, in thousandths; what shows no numbers comes last.
-func (c *card) share() int64 {
+func (c *Card) share() int64 {
 	if !c.Shown {
 		return -1
 	}
@@ -97,15 +97,15 @@ func (c *card) share() int64 {
 }
 
 // fill says in words what a limit is and how it stands.
-func (c *card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
+func (c *Card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
 	algorithm := model.AlgorithmNamed(l.Algorithm)
-	c.Rule = rule(l, spec)
+	c.Rule = Rule(l, spec)
 	c.Left, c.Used, c.Of, c.Shown = l.Remaining, l.Used, l.Limit, true
 	if algorithm.Refills() {
 		c.Of = l.Used + l.Remaining // its capacity
 	}
 	if l.Mode == "shadow" { // marked always: it refuses nothing
-		c.Chip = &chip{"accent", "Shadow"}
+		c.Chip = &Chip{"accent", "Shadow"}
 	}
 	if spec.Per != "" {
 		c.Per = &per{Attribute: spec.Per, Field: "attr." + spec.Per, Value: v.R.URL.Query().Get("attr." + spec.Per)}
@@ -136,7 +136,7 @@ func (c *card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now
 }
 
 // closed says what a limit of 0 does.
-func (c *card) closed(l *client.QuotaLimit, beyond string) {
+func (c *Card) closed(l *client.QuotaLimit, beyond string) {
 	switch l.Mode {
 	case "soft":
 		c.Note = "All of it is beyond the limit."
@@ -144,38 +144,38 @@ func (c *card) closed(l *client.QuotaLimit, beyond string) {
 	case "shadow":
 		c.Note = "It would let none through, and admits all."
 	default:
-		c.Rule, c.Note, c.Chip = "", "Closed: your plan lets none through.", &chip{"bad", "Closed"}
+		c.Rule, c.Note, c.Chip = "", "Closed: your plan lets none through.", &Chip{"bad", "Closed"}
 	}
 }
 
-func (c *card) fact(term, text string) { c.Facts = append(c.Facts, fact{Term: term, Text: text}) }
+func (c *Card) fact(term, text string) { c.Facts = append(c.Facts, Fact{Term: term, Text: text}) }
 
-func (c *card) countdown(term string, at, now time.Time, every int64) {
-	c.Facts = append(c.Facts, fact{Term: term, Text: words.Until(at.Sub(now)), At: at.UTC().Format(time.RFC3339Nano), Every: every})
+func (c *Card) countdown(term string, at, now time.Time, every int64) {
+	c.Facts = append(c.Facts, Fact{Term: term, Text: words.Until(at.Sub(now)), At: at.UTC().Format(time.RFC3339Nano), Every: every})
 	c.changes(at)
 }
 
-func chipOf(c *card, l *client.QuotaLimit) *chip {
+func chipOf(c *Card, l *client.QuotaLimit) *Chip {
 	switch share := c.share(); {
 	case l.Mode == "shadow" && c.Left == 0:
-		return &chip{"accent", "Shadow, used up"}
+		return &Chip{"accent", "Shadow, used up"}
 	case l.Mode == "shadow" && share >= 800:
-		return &chip{"accent", fmt.Sprintf("Shadow, %d %% used", share/10)}
+		return &Chip{"accent", fmt.Sprintf("Shadow, %d %% used", share/10)}
 	case l.Mode == "shadow":
 		return c.Chip
 	case l.Mode == "soft" && c.Used > c.Of:
-		return &chip{"high", "Exceeded"}
+		return &Chip{"high", "Exceeded"}
 	case c.Left == 0:
-		return &chip{"bad", "Used up"}
+		return &Chip{"bad", "Used up"}
 	case share >= 800:
-		return &chip{"high", fmt.Sprintf("%d %% used", share/10)}
+		return &Chip{"high", fmt.Sprintf("%d %% used", share/10)}
 	}
 	return nil
 }
 
 // comesBack says when units are there again.
-func (c *card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
-	switch said := algorithmOf(l.Algorithm); {
+func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
+	switch said := AlgorithmOf(l.Algorithm); {
 	case said.gone != "":
 		c.fact("Comes back", said.gone)
 	case l.ResetAt == nil:

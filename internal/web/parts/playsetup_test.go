@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"testing"
@@ -33,7 +33,7 @@ func TestInstantsOfPlaysAreExact(t *testing.T) {
 	for us, says := range map[int64]string{
 		0: "0.000 s", 2_500_000: "2.500 s", 3_217_001: "3.218 s", 59_999_999: "1:00.000 min", 75_000_000: "1:15.000 min", 90_061_500_000: "25:01:01.500 h",
 	} {
-		if got := exactly(us); got != says {
+		if got := Exactly(us); got != says {
 			t.Errorf("%d µs are %q, not %q", us, got, says)
 		}
 	}

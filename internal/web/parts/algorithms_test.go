@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"reflect"
@@ -28,10 +28,10 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 			t.Errorf("nothing is said of %s", name)
 			continue
 		}
-		if words.AlgorithmName(name) == "" || (said.says == nil) == slices.Contains(play.Algorithms, name) {
+		if words.AlgorithmName(name) == "" || (said.Says == nil) == slices.Contains(play.Algorithms, name) {
 			t.Errorf("%s has no name, or no words in the playground", name)
 		}
-		if rule := rule(l, spec); strings.Contains(rule, name) {
+		if rule := Rule(l, spec); strings.Contains(rule, name) {
 			t.Errorf("the rule of %s has no words: %s", name, rule)
 		}
 		if (said.gone == "") != (said.resets != nil) {
@@ -40,7 +40,7 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 		if (said.pace == notPaced) != (said.ends == nil) || (said.pace == notPaced) != (said.gone != "") {
 			t.Errorf("the outlook of %s is not said", name)
 		}
-		var c, other card
+		var c, other Card
 		c.Used, other.Used = 4, 4
 		c.comesBack(v, l, spec, now)
 		l.Algorithm = "no such algorithm"

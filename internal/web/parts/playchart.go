@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 
 // What a play shows, by whatever limits.
 
-// A shownPlay is a play as a page shows it.
-type shownPlay struct {
+// A ShownPlay is a play as a page shows it.
+type ShownPlay struct {
 	ID, Name, Says string
 	Chip           string // what marks it
 	Admitted       int64  // hits
@@ -34,10 +34,10 @@ type shownPlay struct {
 // bins is how many parts the hits of a play are shown in.
 const bins = 120
 
-// showLimit shows how one limit of a play fared. name is the limit's for people.
-func showLimit(id, name string, r *play.Result, l *play.Limit) shownPlay {
-	p := shownPlay{
-		ID: id, Name: name, Admitted: r.Admitted.Hits, Refused: r.Refused.Hits, Fullest: l.Fullest.Units, FullestOf: each(l.Window),
+// ShowLimit shows how one limit of a play fared. name is the limit's for people.
+func ShowLimit(id, name string, r *play.Result, l *play.Limit) ShownPlay {
+	p := ShownPlay{
+		ID: id, Name: name, Admitted: r.Admitted.Hits, Refused: r.Refused.Hits, Fullest: l.Fullest.Units, FullestOf: Each(l.Window),
 		Wait: "–",
 	}
 	switch allowed := allowed(l.Limit); {
@@ -96,7 +96,7 @@ const (
 )
 
 // chartOf draws what counts against a limit, and below it the hits as they were decided.
-func chartOf(p *shownPlay, r *play.Result, l *play.Limit, admitted, refused [bins]int64) template.HTML {
+func chartOf(p *ShownPlay, r *play.Result, l *play.Limit, admitted, refused [bins]int64) template.HTML {
 	high := int64(1)
 	top := l.Capacity() // of the line
 	for _, level := range l.Level {
@@ -118,7 +118,7 @@ func chartOf(p *shownPlay, r *play.Result, l *play.Limit, admitted, refused [bin
 }
 
 // title says the chart in words.
-func (p *shownPlay) title() string {
+func (p *ShownPlay) title() string {
 	said := fmt.Sprintf("%s: %s hits admitted, %s", p.Name, words.Number(p.Admitted), cmp.Or(p.Beyond, words.Number(p.Refused)+" refused"))
 	if p.FullestOf != "" {
 		said += fmt.Sprintf(", %s units admitted in the fullest %s", words.Number(p.Fullest), p.FullestOf)
@@ -139,7 +139,7 @@ func across(at, length int64) string {
 }
 
 // drawBand marks the fullest window.
-func drawBand(d *words.Drawing, p *shownPlay, r *play.Result, l *play.Limit) {
+func drawBand(d *words.Drawing, p *ShownPlay, r *play.Result, l *play.Limit) {
 	if l.Fullest.Units == 0 || l.Window == 0 || l.Window >= r.Length {
 		return
 	}
@@ -236,8 +236,8 @@ var spans = []struct {
 	{86400e6, "d", "day"}, {3600e6, "h", "hour"}, {60e6, "min", "minute"}, {1e6, "s", "second"}, {1e3, "ms", "millisecond"}, {1, "µs", "microsecond"},
 }
 
-// each is a window as in "the fullest minute". It is empty for none.
-func each(window int64) string {
+// Each is a window as in "the fullest minute". It is empty for none.
+func Each(window int64) string {
 	for _, s := range spans {
 		if window == s.us {
 			return s.word
@@ -270,8 +270,8 @@ func lasting(us int64) string {
 	return "0 s"
 }
 
-// exactly is an instant of a play to the millisecond, rounded up.
-func exactly(us int64) string {
+// Exactly is an instant of a play to the millisecond, rounded up.
+func Exactly(us int64) string {
 	ms := (us + 999) / 1000
 	switch minutes, seconds := ms/60_000, ms/1000%60; {
 	case minutes == 0:

@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"encoding/json"
@@ -13,20 +13,20 @@ import (
 // TestPaceOfAMonth: the pace of a window counts from where the API says that the window began. A
 // month before its end would be 71 hours later here: March has no 31st day a month before April.
 func TestPaceOfAMonth(t *testing.T) {
-	var s standing
+	var s Standing
 	if err := json.Unmarshal([]byte(`{"at":"2026-03-31T11:00:00Z","limits":[
 		{"name":"month","algorithm":"fixed_window","limit":1000,"used":500,"remaining":500,"reset_at":"2026-03-31T22:00:00Z",
 		 "window":"calendar_month","window_start":"2026-02-28T23:00:00Z"},
 		{"name":"first","algorithm":"fixed_window","limit":1000,"used":0,"remaining":1000,"reset_at":"2026-03-31T11:00:00Z",
-		 "window":"7d","window_start":null}]}`), &s.quota); err != nil {
+		 "window":"7d","window_start":null}]}`), &s.Quota); err != nil {
 		t.Fatal(err)
 	}
 	v := &page.Visit{}
-	got, ok := s.pace(v, &s.quota.Limits[0])
+	got, ok := s.pace(v, &s.Quota.Limits[0])
 	if since := time.Duration(got.micros) * time.Microsecond; !ok || got.units != 500 || since != (30*24+12)*time.Hour {
 		t.Errorf("%d units in %s", got.units, since)
 	}
-	if got, ok := s.pace(v, &s.quota.Limits[1]); ok {
+	if got, ok := s.pace(v, &s.Quota.Limits[1]); ok {
 		t.Errorf("a window that does not run has a pace: %+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package web
+package parts
 
 import (
 	"bytes"
@@ -16,18 +16,18 @@ import (
 	"quotad/internal/web/page"
 )
 
-// usageData is a meter's usage over time: a chart, and the same as a table.
-type usageData struct {
+// UsageData is a meter's usage over time: a chart, and the same as a table.
+type UsageData struct {
 	Here   string // the page's path; its address holds all that is shown
 	Meter  string
 	Title  string
 	Unit   string
-	Meters []choice
-	Ranges []choice
+	Meters []Choice
+	Ranges []Choice
 	From   string // of a range of one's own, as typed
 	To     string
 	By     string
-	Steps  []choice
+	Steps  []Choice
 	Wrong  map[string]string // what is wrong with a field, by its name
 	Own    bool
 
@@ -46,7 +46,7 @@ type usageRow struct {
 }
 
 // Day is the type of a field with a day. A browser shows no day that cannot be.
-func (d *usageData) Day(field string) string {
+func (d *UsageData) Day(field string) string {
 	if d.Wrong[field] != "" {
 		return "text"
 	}
@@ -168,8 +168,8 @@ func (a *usageAsked) query() url.Values {
 	return q
 }
 
-// usageOf is what an address asks for of a customer's usage. here is the page's path.
-func usageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*usageData, []client.UsagePoint, error) {
+// UsageOf is what an address asks for of a customer's usage. here is the page's path.
+func UsageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*UsageData, []client.UsagePoint, error) {
 	names, err := v.Meters()
 	if err != nil {
 		return nil, nil, err
@@ -182,9 +182,9 @@ func usageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*u
 	if err != nil {
 		return nil, nil, err
 	}
-	meters := metersOf(&plan)
+	meters := MetersOf(&plan)
 	asked, wrong := readUsage(q, meters, now, v.Zone)
-	data := &usageData{Here: here, Wrong: wrong}
+	data := &UsageData{Here: here, Wrong: wrong}
 	data.choices(&asked, meters, names)
 	if len(wrong) > 0 {
 		return data, nil, nil
@@ -204,8 +204,8 @@ func usageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*u
 	return data, used.Points, nil
 }
 
-// metersOf are the meters of a plan, each once: those that limits name first.
-func metersOf(p *client.Plan) (all []string) {
+// MetersOf are the meters of a plan, each once: those that limits name first.
+func MetersOf(p *client.Plan) (all []string) {
 	add := func(meter string) {
 		if !slices.Contains(all, meter) {
 			all = append(all, meter)
@@ -226,21 +226,21 @@ func metersOf(p *client.Plan) (all []string) {
 }
 
 // choices fills what the page's form offers.
-func (d *usageData) choices(a *usageAsked, meters []string, names page.MeterNames) {
+func (d *UsageData) choices(a *usageAsked, meters []string, names page.MeterNames) {
 	d.Meter, d.From, d.To, d.By, d.Own = a.meter, a.from, a.to, a.by, a.span == "own"
 	for _, key := range meters {
 		m := names.Of(key)
-		d.Meters = append(d.Meters, choice{Value: key, Text: page.TitleOf(m), On: key == a.meter})
+		d.Meters = append(d.Meters, Choice{Value: key, Text: page.TitleOf(m), On: key == a.meter})
 		if key == a.meter {
 			d.Title, d.Unit = page.TitleOf(m), m.Unit
 		}
 	}
 	for _, r := range usageRanges {
 		q := url.Values{"meter": {a.meter}, "range": {r.name}}
-		d.Ranges = append(d.Ranges, choice{Text: r.text, URL: d.Here + "?" + q.Encode(), On: r.name == a.span})
+		d.Ranges = append(d.Ranges, Choice{Text: r.text, URL: d.Here + "?" + q.Encode(), On: r.name == a.span})
 	}
 	for _, s := range usageSteps {
-		d.Steps = append(d.Steps, choice{Value: s, Text: "each " + s, On: s == a.by})
+		d.Steps = append(d.Steps, Choice{Value: s, Text: "each " + s, On: s == a.by})
 	}
 	q := url.Values{"meter": {a.meter}}
 	for name, value := range map[string]string{"range": a.span, "from": a.from, "to": a.to, "by": a.by} {
@@ -258,7 +258,7 @@ const (
 )
 
 // draw makes the chart and the table.
-func (d *usageData) draw(points []client.UsagePoint, a *usageAsked, limit int64, now time.Time, zone *time.Location) {
+func (d *UsageData) draw(points []client.UsagePoint, a *usageAsked, limit int64, now time.Time, zone *time.Location) {
 	form := map[string]string{"hour": "Mon 2 Jan, 15:04", "day": "Mon 2 Jan 2006", "month": "January 2006"}[a.step]
 	d.Points, d.Limit = len(points), limit
 	for _, p := range points {
@@ -276,7 +276,7 @@ func (d *usageData) draw(points []client.UsagePoint, a *usageAsked, limit int64,
 // limitLine is the limit of one bar: of a fixed window that is as long as a bar. 0: there is none.
 func limitLine(v *page.Visit, plan *client.Plan, a *usageAsked) int64 {
 	for _, l := range plan.Limits {
-		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || algorithmOf(l.Algorithm).pace != byWindow {
+		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || AlgorithmOf(l.Algorithm).pace != byWindow {
 			continue
 		}
 		_, offset := a.start.In(v.Zone).Zone()
@@ -302,8 +302,8 @@ func inForce(v *page.Visit, l *client.Limit) int64 {
 	return l.Limit
 }
 
-// usageCSV writes points with their starts by the customer's clock.
-func usageCSV(meter string, points []client.UsagePoint, zone *time.Location) *page.File {
+// UsageCSV writes points with their starts by the customer's clock.
+func UsageCSV(meter string, points []client.UsagePoint, zone *time.Location) *page.File {
 	var all bytes.Buffer
 	w := csv.NewWriter(&all)
 	_ = w.Write([]string{"start", "admitted", "refused"}) // a buffer takes all
