@@ -16,6 +16,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/web"
 	"quotad/internal/web/page"
+	"quotad/internal/web/portal"
 )
 
 // maxBrandName bounds --brand-name, which stands in the head of each page, in characters.
@@ -94,7 +95,7 @@ func (n *node) openPages(s *settings) error {
 		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, CatchUp: n.catalog.CatchUp, Trouble: n.trouble,
 		Now: n.clock.Now, Wall: time.Now, Log: n.log,
 		Brand: brand, Secure: s.secure(), URL: n.pagesURL(s), Home: home,
-	}, web.Watcher{Counters: n.countersOf, Versions: n.engine.Versions, Change: n.catalog.Applied})
+	}, portal.Watcher{Counters: n.countersOf, Versions: n.engine.Versions, Change: n.catalog.Applied})
 	return err
 }
 

@@ -21,6 +21,7 @@ import (
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/web"
 	"quotad/internal/web/page"
+	"quotad/internal/web/portal"
 )
 
 // oneError fails unless a log has one ERROR since it was emptied, and that has a stack.
@@ -108,7 +109,7 @@ func TestPanicsOfPages(t *testing.T) {
 		Why: func(*model.Decision) string { panic("a defect") }, Store: n.node.store, SignIn: n.node.api.SignIn,
 		LiveKey: n.node.catalog.Live, CatchUp: n.node.catalog.CatchUp, Trouble: n.node.trouble, Now: n.node.clock.Now, Wall: time.Now,
 		Log: slog.New(slog.NewTextHandler(log, nil)),
-	}, web.Watcher{Counters: func(context.Context, string, map[string]string) ([]model.CounterKey, error) { panic("a defect") }})
+	}, portal.Watcher{Counters: func(context.Context, string, map[string]string) ([]model.CounterKey, error) { panic("a defect") }})
 	if err != nil {
 		t.Fatal(err)
 	}

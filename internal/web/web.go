@@ -3,7 +3,10 @@ package web
 import (
 	"embed"
 
+	"quotad/internal/web/admin"
 	"quotad/internal/web/page"
+	"quotad/internal/web/playground"
+	"quotad/internal/web/portal"
 )
 
 //go:embed templates assets
@@ -12,18 +15,18 @@ var files embed.FS
 // A Pages is all pages. It is safe for concurrent use.
 type Pages struct {
 	*page.Site
-	*Portal
+	*portal.Portal
 }
 
 // New makes the pages. It starts nothing: Run does.
-func New(o page.Options, w Watcher) (*Pages, error) {
-	site, err := page.New(o, files, functionsOfStaff)
+func New(o page.Options, w portal.Watcher) (*Pages, error) {
+	site, err := page.New(o, files, admin.Functions)
 	if err != nil {
 		return nil, err
 	}
-	newGround(site)
-	addAdmin(site)
-	return &Pages{site, newPortal(site, w)}, nil
+	playground.New(site)
+	admin.Add(site)
+	return &Pages{site, portal.New(site, w)}, nil
 }
 
 // Serves reports whether a path is one of the site's.
