@@ -1,3 +1,9 @@
+// Package web owns the pages: it puts the rooms below it together, and holds their templates and
+// assets. The pages have no rules of limits or money of their own. A page asks the API within the
+// process for all that it shows. So its numbers, errors and field names are those of the API, and what
+// it changes is written down as a request's change is.
+//
+// No page changes anything at a GET. Every answer forbids scripts and styles from elsewhere.
 package web
 
 import (

@@ -1,3 +1,5 @@
+// Package admin owns the pages of those who have a key, and the editor of plans. To add a page: a
+// template, a method that makes its view, and a line in pages.
 package admin
 
 import (
@@ -16,7 +18,7 @@ import (
 // A visit is one of the pages of those who have a key.
 type visit struct{ *page.Visit }
 
-var adminPages = []struct {
+var pages = []struct {
 	pattern string
 	who     page.Who
 	show    func(*visit) (*page.View, error)
@@ -70,7 +72,7 @@ var adminPages = []struct {
 
 // Add adds the pages to a site.
 func Add(site *page.Site) {
-	for _, p := range adminPages {
+	for _, p := range pages {
 		site.Add(p.pattern, p.who, func(v *page.Visit) (*page.View, error) { return p.show(&visit{v}) })
 	}
 }

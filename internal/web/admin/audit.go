@@ -10,7 +10,7 @@ import (
 )
 
 func (v *visit) adminAudit() (*page.View, error) {
-	list, err := v.Api.Audit(v.Ctx(), v.Query("actor", "target", "from", "to"))
+	list, err := v.API.Audit(v.Ctx(), v.Query("actor", "target", "from", "to"))
 	asked := v.R.URL.Query()
 	sheet := &staffPage{
 		Intro: "Every change by an admin, by page or API. Nothing here can be edited.",

@@ -21,7 +21,7 @@ func (v *visit) billingPage(back *form) (*page.View, error) {
 		return nil, err
 	}
 	sheet := v.page(s, "/billing")
-	account, err := v.Api.Account(v.Ctx(), v.Key)
+	account, err := v.API.Account(v.Ctx(), v.Key)
 	if problem, asked := page.ProblemOf(err); asked && problem.Status < http.StatusInternalServerError {
 		sheet.Sections = []section{{Title: "Billing", Note: problem.Detail}}
 		return sheet.shownAs(s.title(), "customers"), nil
@@ -76,7 +76,7 @@ func (v *visit) accountSection(a *client.Account) section {
 }
 
 func (v *visit) creditSection() section {
-	credits, err := v.Api.Credits(v.Ctx(), v.Key, nil)
+	credits, err := v.API.Credits(v.Ctx(), v.Key, nil)
 	if err != nil {
 		v.Note("the credits", err)
 		return section{Title: "Credits", Failed: "The credits could not be read just now."}
@@ -90,7 +90,7 @@ func (v *visit) creditSection() section {
 }
 
 func (v *visit) customerInvoices() section {
-	list, err := v.Api.InvoicesOf(v.Ctx(), v.Key, v.Query())
+	list, err := v.API.InvoicesOf(v.Ctx(), v.Key, v.Query())
 	if err != nil {
 		v.Note("the invoices", err)
 		return section{Title: "Invoices", Failed: "The invoices could not be read just now."}
@@ -137,7 +137,7 @@ func (v *visit) book(path string, make func(*subject, string) *form) (*page.View
 	if err != nil {
 		return nil, err
 	}
-	account, err := v.Api.Account(v.Ctx(), v.Key)
+	account, err := v.API.Account(v.Ctx(), v.Key)
 	if err != nil {
 		return nil, err
 	}

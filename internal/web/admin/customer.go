@@ -22,7 +22,7 @@ type subject struct {
 // customer's, and times are by that customer's zone.
 func (v *visit) subject() (*subject, error) {
 	v.Key = v.R.PathValue("key")
-	who, etag, err := v.Api.Customer(v.Ctx(), v.Key)
+	who, etag, err := v.API.Customer(v.Ctx(), v.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (v *visit) subject() (*subject, error) {
 // customer who was erased papers stay; their times are by UTC.
 func (v *visit) setClockOf(key string) error {
 	v.Key = key
-	who, _, err := v.Api.Customer(v.Ctx(), v.Key)
+	who, _, err := v.API.Customer(v.Ctx(), v.Key)
 	if page.NotThere(err) {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (v *visit) openPortal() (*page.View, error) {
 	if _, err := v.form(); err != nil {
 		return nil, err
 	}
-	made, err := v.Api.OpenPortal(v.Ctx(), &client.PortalRequest{Customer: v.R.PathValue("key"), Theme: "auto"})
+	made, err := v.API.OpenPortal(v.Ctx(), &client.PortalRequest{Customer: v.R.PathValue("key"), Theme: "auto"})
 	return &page.View{To: made.URL}, err
 }
 
@@ -175,6 +175,6 @@ func (v *visit) archiveCustomer() (*page.View, error) {
 		return &page.View{To: here + "/settings"}, nil
 	}
 	v.Key = v.R.PathValue("key")
-	err = v.Api.ArchiveCustomer(v.Ctx(), v.Key)
+	err = v.API.ArchiveCustomer(v.Ctx(), v.Key)
 	return &page.View{To: here + "?done=archived"}, err
 }

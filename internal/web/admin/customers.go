@@ -39,7 +39,7 @@ func customerForm(who *client.Customer) *form {
 }
 
 func (v *visit) customersPage(f *form) (*page.View, error) {
-	list, err := v.Api.Customers(v.Ctx(), v.Query("search"))
+	list, err := v.API.Customers(v.Ctx(), v.Query("search"))
 	sheet := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "search", Label: "Name or key", Kind: kindText, Value: v.R.URL.Query().Get("search")}}}}
 	if err != nil {
 		return v.refusedSearch(sheet, err, "Customers", "customers")

@@ -200,7 +200,7 @@ func (v *visit) send(p post) (status int, err error) {
 	}
 	path := p.path(members)
 	maps.Copy(members, p.add)
-	_, err = v.Api.Do(v.Ctx(), p.method, path, p.header, members, p.answer)
+	_, err = v.API.Do(v.Ctx(), p.method, path, p.header, members, p.answer)
 	if problem, told := page.ProblemOf(err); told && p.form.tell(problem) {
 		return problem.Status, nil
 	}

@@ -57,7 +57,7 @@ func (v *visit) adminHome() (*page.View, error) {
 	if v.isAdmin() {
 		data.Changes = &section{Title: "Last changes", Failed: "The changes could not be read just now."}
 		v.Beside(&all, "the changes", func() error {
-			list, err := v.Api.Audit(v.Ctx(), url.Values{"limit": {"10"}})
+			list, err := v.API.Audit(v.Ctx(), url.Values{"limit": {"10"}})
 			if err == nil {
 				*data.Changes = v.lastChanges(&list)
 			}
@@ -68,7 +68,7 @@ func (v *visit) adminHome() (*page.View, error) {
 		_, err := v.Meters()
 		return err
 	}, func() {})
-	o, err := v.Api.Overview(v.Ctx())
+	o, err := v.API.Overview(v.Ctx())
 	if err != nil {
 		v.Note("the overview", err)
 		o = client.Overview{Failed: overviewParts}

@@ -16,7 +16,7 @@ var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalize
 
 func (v *visit) adminInvoices() (*page.View, error) {
 	query := v.Query("customer", "test_clock", "status", "from", "to")
-	list, err := v.Api.Invoices(v.Ctx(), query)
+	list, err := v.API.Invoices(v.Ctx(), query)
 	asked := v.R.URL.Query()
 	if who := asked.Get("customer"); err == nil && who != "" {
 		err = v.setClockOf(who)
@@ -70,7 +70,7 @@ func (v *visit) invoiceURL() string {
 }
 
 func (v *visit) invoicePage(back *form) (*page.View, error) {
-	n, err := v.Api.Invoice(v.Ctx(), v.R.PathValue("id"))
+	n, err := v.API.Invoice(v.Ctx(), v.R.PathValue("id"))
 	if err == nil {
 		err = v.setClockOf(n.Customer)
 	}
@@ -164,7 +164,7 @@ func noteForm(here string, n *client.Invoice) *form {
 }
 
 func (v *visit) finalizeInvoice() (*page.View, error) {
-	return v.press(func() error { return v.Api.FinalizeInvoice(v.Ctx(), v.R.PathValue("id")) }, v.invoiceURL()+"?done=finalized")
+	return v.press(func() error { return v.API.FinalizeInvoice(v.Ctx(), v.R.PathValue("id")) }, v.invoiceURL()+"?done=finalized")
 }
 
 func (v *visit) payInvoice() (*page.View, error) {
@@ -177,7 +177,7 @@ func (v *visit) voidInvoice() (*page.View, error) {
 
 // creditInvoice gathers the lines' fields into the lines of the note.
 func (v *visit) creditInvoice() (*page.View, error) {
-	n, err := v.Api.Invoice(v.Ctx(), v.R.PathValue("id"))
+	n, err := v.API.Invoice(v.Ctx(), v.R.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -197,6 +197,6 @@ func (v *visit) creditInvoice() (*page.View, error) {
 }
 
 func (v *visit) invoicesCSV() (*page.View, error) {
-	body, err := v.Api.InvoicesCSV(v.Ctx(), v.Query("customer", "test_clock", "status", "from", "to"))
+	body, err := v.API.InvoicesCSV(v.Ctx(), v.Query("customer", "test_clock", "status", "from", "to"))
 	return &page.View{File: &page.File{MediaType: "text/csv; charset=utf-8", Name: "invoices.csv", Body: body}}, err
 }

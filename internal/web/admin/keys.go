@@ -25,7 +25,7 @@ func keyForm() *form {
 }
 
 func (v *visit) keysPage(f *form) (*page.View, error) {
-	list, err := v.Api.Keys(v.Ctx(), v.Query())
+	list, err := v.API.Keys(v.Ctx(), v.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -87,5 +87,5 @@ func (v *visit) press(do func() error, to string) (*page.View, error) {
 }
 
 func (v *visit) revokeKey() (*page.View, error) {
-	return v.press(func() error { return v.Api.RevokeKey(v.Ctx(), v.R.PathValue("id")) }, "/admin/keys?done=revoked")
+	return v.press(func() error { return v.API.RevokeKey(v.Ctx(), v.R.PathValue("id")) }, "/admin/keys?done=revoked")
 }

@@ -17,7 +17,7 @@ func meterForm() *form {
 }
 
 func (v *visit) metersPage(f *form) (*page.View, error) {
-	list, err := v.Api.Meters(v.Ctx(), v.Query())
+	list, err := v.API.Meters(v.Ctx(), v.Query())
 	if err != nil {
 		return nil, err
 	}

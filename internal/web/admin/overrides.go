@@ -34,7 +34,7 @@ func overrideForm(s *subject, limits []client.QuotaLimit) *form {
 
 // overrides is the section of a customer's overrides.
 func (v *visit) overrides(s *subject, state *parts.Standing, back *form) section {
-	list, err := v.Api.Overrides(v.Ctx(), v.Key, url.Values{"limit": {"1000"}})
+	list, err := v.API.Overrides(v.Ctx(), v.Key, url.Values{"limit": {"1000"}})
 	if err != nil {
 		v.Note("the overrides", err)
 		return section{Title: "Overrides", Failed: "The overrides could not be read just now."}
@@ -76,5 +76,5 @@ func (v *visit) saveOverride() (*page.View, error) {
 
 func (v *visit) deleteOverride() (*page.View, error) {
 	v.Key = v.R.PathValue("key")
-	return v.press(func() error { return v.Api.DeleteOverride(v.Ctx(), v.Key, v.R.PathValue("limit")) }, "/admin/customers/"+page.Segment(v.Key)+"?done=deleted")
+	return v.press(func() error { return v.API.DeleteOverride(v.Ctx(), v.Key, v.R.PathValue("limit")) }, "/admin/customers/"+page.Segment(v.Key)+"?done=deleted")
 }

@@ -89,7 +89,7 @@ func versionPath(plan string, version int) string {
 // stored reads a document of the API; nil: there is none.
 func (v *visit) stored(path string) (document, error) {
 	var d document
-	_, err := v.Api.Do(v.Ctx(), http.MethodGet, path, nil, nil, &d)
+	_, err := v.API.Do(v.Ctx(), http.MethodGet, path, nil, nil, &d)
 	if page.NotThere(err) {
 		return nil, nil
 	}
@@ -97,7 +97,7 @@ func (v *visit) stored(path string) (document, error) {
 }
 
 func (v *visit) meetDraft(p *planPage) error {
-	draft, etag, err := v.Api.Draft(v.Ctx(), p.Key)
+	draft, etag, err := v.API.Draft(v.Ctx(), p.Key)
 	if page.NotThere(err) {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (v *visit) savePlan() (*page.View, error) {
 		}
 		body = d
 	}
-	err = v.Api.PutDraft(v.Ctx(), p.Key, fields.Get("etag"), false, body)
+	err = v.API.PutDraft(v.Ctx(), p.Key, fields.Get("etag"), false, body)
 	problem, told := page.ProblemOf(err)
 	if !told || problem.Status == http.StatusForbidden || problem.Status >= http.StatusInternalServerError {
 		to := p.URL + "?done=saved"
@@ -301,7 +301,7 @@ func pressed(typed map[string]string, button string) map[string]string {
 
 func (v *visit) discardPlan() (*page.View, error) {
 	key := v.R.PathValue("key")
-	err := v.Api.DeleteDraft(v.Ctx(), key)
+	err := v.API.DeleteDraft(v.Ctx(), key)
 	if page.NotThere(err) {
 		err = nil
 	}

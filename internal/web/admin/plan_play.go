@@ -119,7 +119,7 @@ func (v *visit) playDraft(d *planPlayData, s *parts.Setup, meter string) error {
 	for _, h := range t.List {
 		traffic.Hits = append(traffic.Hits, client.TrafficHits{AtUS: h.At, Cost: h.Cost})
 	}
-	answer, err := v.Api.PlayDraft(v.Ctx(), d.Key, &client.PlayRequest{Meter: meter, Traffic: traffic})
+	answer, err := v.API.PlayDraft(v.Ctx(), d.Key, &client.PlayRequest{Meter: meter, Traffic: traffic})
 	if problem, told := page.ProblemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		d.None = "The draft cannot be played yet: " + d.said(problem)
 		return nil

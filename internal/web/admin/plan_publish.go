@@ -80,7 +80,7 @@ func (v *visit) publishPlan() (*page.View, error) {
 	if p.BasedOn > 0 {
 		etag = strconv.Quote(strconv.Itoa(p.BasedOn))
 	}
-	err = v.Api.PutPlan(v.Ctx(), p.Key, etag, body)
+	err = v.API.PutPlan(v.Ctx(), p.Key, etag, body)
 	if problem, told := page.ProblemOf(err); told && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusForbidden {
 		if p, err = v.meetPlan("publish"); err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (v *visit) publishPlan() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = v.Api.DeleteDraft(v.Ctx(), p.Key)
+	err = v.API.DeleteDraft(v.Ctx(), p.Key)
 	if page.NotThere(err) {
 		err = nil
 	}
@@ -110,7 +110,7 @@ func (v *visit) rebasePlan() (*page.View, error) {
 	if !p.Draft {
 		return &page.View{To: p.URL}, nil
 	}
-	err = v.Api.PutDraft(v.Ctx(), p.Key, p.etag, true, []byte(p.draft.Plan))
+	err = v.API.PutDraft(v.Ctx(), p.Key, p.etag, true, []byte(p.draft.Plan))
 	return &page.View{To: p.URL + "/publish?done=rebased"}, err
 }
 

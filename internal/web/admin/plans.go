@@ -10,7 +10,7 @@ import (
 
 // adminPlans lists the plans. The pages of one plan are in plan_*.go.
 func (v *visit) adminPlans() (*page.View, error) {
-	list, err := v.Api.Plans(v.Ctx(), v.Query())
+	list, err := v.API.Plans(v.Ctx(), v.Query())
 	if err != nil {
 		return nil, err
 	}

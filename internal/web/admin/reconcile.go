@@ -37,7 +37,7 @@ func (v *visit) adminReconcile() (*page.View, error) {
 		return nil, err
 	}
 	began := v.Site.Options.Wall()
-	report, err := v.Api.Reconcile(v.Ctx())
+	report, err := v.API.Reconcile(v.Ctx())
 	if err != nil {
 		return nil, err
 	}

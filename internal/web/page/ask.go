@@ -26,6 +26,7 @@ func ProblemOf(err error) (*client.Problem, bool) {
 	return &p, true
 }
 
+// NotThere reports whether the API knows no such thing.
 func NotThere(err error) bool {
 	problem, ok := ProblemOf(err)
 	return ok && problem.Status == http.StatusNotFound
@@ -50,7 +51,7 @@ func askOnce[T any](v *Visit, name string, ask func() (T, error)) (found T, err 
 
 // Plan is a version of a plan.
 func (v *Visit) Plan(key string, version int) (client.Plan, error) {
-	return askOnce(v, key+" "+strconv.Itoa(version), func() (client.Plan, error) { return v.Api.Version(v.Ctx(), key, version) })
+	return askOnce(v, key+" "+strconv.Itoa(version), func() (client.Plan, error) { return v.API.Version(v.Ctx(), key, version) })
 }
 
 // MeterNames are meters by key.
@@ -73,7 +74,7 @@ func (v *Visit) Meters() (MeterNames, error) {
 	return askOnce(v, "meters", func() (MeterNames, error) {
 		all, query := MeterNames{}, url.Values{"limit": {"1000"}}
 		for {
-			page, err := v.Api.Meters(v.Ctx(), query)
+			page, err := v.API.Meters(v.Ctx(), query)
 			if err != nil {
 				return nil, err
 			}

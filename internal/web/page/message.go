@@ -10,7 +10,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A message is a page that says one thing. It is an error where the page that was asked for
+// A Message is a page that says one thing. It is an error where the page that was asked for
 // cannot be shown.
 type Message struct {
 	Status      int
@@ -19,6 +19,7 @@ type Message struct {
 	Again       bool // there is a link to the same page
 }
 
+// A Link is a way on.
 type Link struct{ Text, URL string }
 
 func (m *Message) Error() string { return m.Title }
@@ -30,6 +31,7 @@ type messageData struct {
 	Again bool
 }
 
+// View is the page that says it.
 func (m *Message) View() *View {
 	data := messageData{Text: m.Text, Again: m.Again}
 	if m.Link != nil {
@@ -41,6 +43,7 @@ func (m *Message) View() *View {
 // errNoStaff leads to the page where one signs in.
 var errNoStaff = errors.New("nobody is signed in")
 
+// What is said in several places.
 var (
 	errSignedOut = &Message{Status: http.StatusUnauthorized, Title: "You are signed out", Text: "Go back to where you came from and open your usage again."}
 	ErrMissing   = &Message{Status: http.StatusNotFound, Title: "There is no such page", Text: "The address may be mistyped, or the page has moved."}

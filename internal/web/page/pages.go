@@ -11,13 +11,14 @@ import (
 // Who may open a page.
 type Who int
 
+// The kinds of who.
 const (
 	Anyone   Who = iota // no session
 	Customer            // a session of the portal
 	Staff               // a session that a key began
 )
 
-// A view is what a page shows: a sheet, a place to go to, or a file.
+// A View is what a page shows: a sheet, a place to go to, or a file.
 type View struct {
 	Status int    // 0: 200
 	Sheet  string // the template's file, without .html
@@ -31,7 +32,7 @@ type View struct {
 	File *File  // instead of a sheet
 }
 
-// A file is a body that is no page, such as CSV.
+// A File is a body that is no page, such as CSV.
 type File struct {
 	MediaType, Name string
 	Body            []byte

@@ -55,8 +55,8 @@ func newSessions(o *Options) sessions {
 	return all
 }
 
-// A session is what a request knows of the session that it belongs to.
-type session struct {
+// A Session is what a request knows of the session that it belongs to.
+type Session struct {
 	Kind *scs.SessionManager
 	Ctx  context.Context // holds scs's data
 
@@ -66,7 +66,7 @@ type session struct {
 }
 
 // Find returns the session of a request, nil when there is none.
-func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*session, error) {
+func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*Session, error) {
 	for _, kind := range kinds {
 		cookie, err := r.Cookie(kind.Cookie.Name)
 		if err != nil || cookie.Value == "" || len(cookie.Value) > 200 {
@@ -79,7 +79,7 @@ func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*session, er
 		if kind.Token(ctx) == "" {
 			continue
 		}
-		found := &session{
+		found := &Session{
 			Kind: kind, Ctx: ctx, Customer: kind.GetString(ctx, KeyCustomer),
 			look: Look{kind.GetString(ctx, KeyTheme), kind.GetString(ctx, KeyBack), kind.GetString(ctx, KeyEmbed)},
 		}
@@ -90,7 +90,7 @@ func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*session, er
 }
 
 // save notes that the session was used.
-func (e *session) save(w http.ResponseWriter) error {
+func (e *Session) save(w http.ResponseWriter) error {
 	if e == nil || e.Kind.Status(e.Ctx) != scs.Modified {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (s *Site) Open(w http.ResponseWriter, r *http.Request, kind *scs.SessionMan
 }
 
 // End deletes the session, and its cookie.
-func (e *session) End(w http.ResponseWriter) error {
+func (e *Session) End(w http.ResponseWriter) error {
 	err := e.Kind.Destroy(e.Ctx)
 	if err == nil {
 		e.Kind.WriteSessionCookie(e.Ctx, w, "", time.Time{})

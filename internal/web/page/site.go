@@ -1,3 +1,7 @@
+// Package page owns what all pages have in common: who asks and may, sessions, asking the API, messages,
+// and the drawing of a view with what stands around it. It must not know what any page shows.
+//
+// The customer of a portal's page comes from the session alone.
 package page
 
 import (

@@ -21,8 +21,8 @@ type Visit struct {
 	R       *http.Request
 	W       http.ResponseWriter // for cookies; views are what writes it
 	Site    *Site
-	Api     *client.Client
-	Session *session // nil for anyone
+	API     *client.Client
+	Session *Session // nil for anyone
 	As      Identity
 	Look    Look
 	Key     string // the customer's whom the page is about: the session's, or for staff the address's
@@ -34,7 +34,7 @@ type Visit struct {
 	Customer *client.Customer // of a session of the portal
 }
 
-// A look is what a link into the portal says of its pages.
+// A Look is what a link into the portal says of its pages.
 type Look struct{ Theme, Back, Embed string }
 
 // Ctx is the context of the visit's requests to the API: it says for whom they are.
@@ -50,7 +50,7 @@ func (v *Visit) Ctx() context.Context {
 var portalIdentity = Identity{Scope: plans.ScopeRead, KeyID: "portal", KeyName: "portal"}
 
 func (s *Site) visitOf(w http.ResponseWriter, r *http.Request) *Visit {
-	return &Visit{R: r, W: w, Site: s, Api: s.Options.API, Zone: time.UTC}
+	return &Visit{R: r, W: w, Site: s, API: s.Options.API, Zone: time.UTC}
 }
 
 // Begin finds out who asks for a page, and whether they may.
@@ -87,7 +87,7 @@ func IsText(all ...string) bool {
 
 // meet reads who the session's customer is.
 func (v *Visit) meet() error {
-	who, _, err := v.Api.Customer(v.Ctx(), v.Key)
+	who, _, err := v.API.Customer(v.Ctx(), v.Key)
 	if err != nil {
 		return err
 	}
@@ -104,13 +104,14 @@ func (v *Visit) SetClock(who *client.Customer) error {
 	return err
 }
 
+// OnTestClock reports whether the page is about a customer who lives by a test clock.
 func (v *Visit) OnTestClock() bool { return v.about != nil && v.about.TestClock != nil }
 
 // Now is the page's present: what the test clock of the customer shows whom the page is about, or
 // the database's time. The API tells no clock of an archived customer.
 func (v *Visit) Now() (time.Time, error) {
 	if v.OnTestClock() {
-		if q, err := v.Api.Quota(v.Ctx(), v.Key, nil); err == nil {
+		if q, err := v.API.Quota(v.Ctx(), v.Key, nil); err == nil {
 			return q.At, nil
 		}
 	}

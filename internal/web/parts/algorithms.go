@@ -10,8 +10,8 @@ import (
 	"quotad/internal/web/words"
 )
 
-// algorithmWords is what pages say of an algorithm's limits.
-type algorithmWords struct {
+// AlgorithmWords is what pages say of an algorithm's limits.
+type AlgorithmWords struct {
 	Says func(l *model.Limit) string // in the playground; nil: it is not compared there
 	rule func(units string, l *client.QuotaLimit, spec *client.Limit) string
 
@@ -23,7 +23,7 @@ type algorithmWords struct {
 }
 
 // Algorithms has the words of each.
-var algorithms = map[model.Algorithm]algorithmWords{
+var algorithms = map[model.Algorithm]AlgorithmWords{
 	model.FixedWindow: {
 		rule: fixedRule, pace: byWindow, ends: speed.beforeReset,
 		Says: func(l *model.Limit) string { return "Counts from zero at each full " + Each(l.Window) + "." },
@@ -67,7 +67,7 @@ var algorithms = map[model.Algorithm]algorithmWords{
 }
 
 // AlgorithmOf is what pages say of an algorithm by its name in JSON.
-func AlgorithmOf(name string) algorithmWords { return algorithms[model.AlgorithmNamed(name)] }
+func AlgorithmOf(name string) AlgorithmWords { return algorithms[model.AlgorithmNamed(name)] }
 
 // Rule is a limit in words.
 func Rule(l *client.QuotaLimit, spec *client.Limit) string {

@@ -27,7 +27,7 @@ type CostLine struct{ Name, How, Amount, Projected string }
 
 // CostOf asks for the invoice of the running period. Where there is none, nobody is billed.
 func CostOf(v *page.Visit) (*CostData, error) {
-	i, err := v.Api.Upcoming(v.Ctx(), v.Key, url.Values{"projection": {"true"}})
+	i, err := v.API.Upcoming(v.Ctx(), v.Key, url.Values{"projection": {"true"}})
 	if problem, asked := page.ProblemOf(err); asked && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict) {
 		return &CostData{Free: true}, nil
 	}

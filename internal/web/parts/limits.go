@@ -14,7 +14,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A card is a limit as a customer reads it.
+// A Card is a limit as a customer reads it.
 type Card struct {
 	ID    string
 	Name  string // the limit's
@@ -39,9 +39,10 @@ type Card struct {
 	Slides     bool      // it changes all the time
 }
 
+// A Chip is a mark.
 type Chip struct{ Class, Text string }
 
-// A fact is a line below a card's numbers. At is an instant that Text counts down to, and Every the
+// A Fact is a line below a card's numbers. At is an instant that Text counts down to, and Every the
 // milliseconds after which the next one comes.
 type Fact struct {
 	Term, Text, At string

@@ -24,6 +24,7 @@ type openData struct {
 	More string // how many there are beside the rows; empty: none
 }
 
+// An OpenRow is one of them. At is the instant that Ends counts down to.
 type OpenRow struct{ Text, Ends, At string }
 
 // addOpen shows open reservations on the cards of limits that have units in flight. A list that
@@ -41,7 +42,7 @@ func (s *Standing) addOpen(v *page.Visit) {
 		}
 		list, known := asked[query.Encode()]
 		if !known && len(asked) < openLists {
-			found, err := v.Api.Reservations(v.Ctx(), v.Key, query)
+			found, err := v.API.Reservations(v.Ctx(), v.Key, query)
 			if err != nil {
 				v.Note("the open reservations", err)
 			} else {

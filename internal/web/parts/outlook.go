@@ -13,7 +13,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// An outlook says which limit runs out first, and when, at the present pace.
+// An Outlook says which limit runs out first, and when, at the present pace.
 type Outlook struct {
 	Parts []phrase
 	By    string // what the pace was measured by
@@ -162,7 +162,7 @@ func (s *Standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
 // lastHour is the pace of the running hour, with the one before it where that was used, too.
 func lastHour(v *page.Visit, meter string, now time.Time) (speed, bool) {
 	from := now.Truncate(time.Hour).Add(-time.Hour)
-	used, err := v.Api.Usage(v.Ctx(), v.Key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
+	used, err := v.API.Usage(v.Ctx(), v.Key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
 	if err != nil {
 		v.Note("the pace", err)
 		return speed{}, false

@@ -11,6 +11,7 @@ import (
 	"quotad/internal/web/words"
 )
 
+// IsNote reports whether it is a credit note.
 func IsNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
 
 // PaidOn says that an invoice was paid, and the day if that was kept.
@@ -79,7 +80,7 @@ func Paper(v *page.Visit) (*page.View, error) {
 	if ext != "html" && ext != "pdf" && ext != "csv" {
 		return nil, page.ErrMissing
 	}
-	body, header, err := v.Api.InvoiceFile(v.Ctx(), id, ext)
+	body, header, err := v.API.InvoiceFile(v.Ctx(), id, ext)
 	if err != nil {
 		return nil, err
 	}

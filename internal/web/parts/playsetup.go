@@ -180,7 +180,7 @@ var patternWords = []Choice{
 	{Value: play.Own, Text: "Your own", Says: "a list of hits, or the Hit button"},
 }
 
-// A choice is one of several, with its address where it is a link.
+// A Choice is one of several, with its address where it is a link.
 type Choice struct {
 	Value, Text, Says, URL string
 	On                     bool

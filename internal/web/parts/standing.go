@@ -1,3 +1,5 @@
+// Package parts owns what pages of several rooms show: limits, usage, cost and papers of one customer,
+// and plays. It must not know whose page shows them: portal, admin or playground.
 package parts
 
 import (
@@ -18,11 +20,11 @@ type LimitsData struct {
 	Cards   []Card
 	Counted []CountedData
 	Filter  bool     // there are many
-	Hidden  []hidden // values of attributes, which the form of another attribute keeps
+	Hidden  []Hidden // values of attributes, which the form of another attribute keeps
 }
 
-// hidden is a field that a form keeps.
-type hidden struct{ Name, Value string }
+// Hidden is a field that a form keeps.
+type Hidden struct{ Name, Value string }
 
 // CountedData is a meter without limits.
 type CountedData struct{ Title, Unit, Used string }
@@ -36,7 +38,7 @@ type Standing struct {
 	plan   client.Plan
 	meters page.MeterNames
 	cards  []Card
-	query  []hidden
+	query  []Hidden
 }
 
 // StandingOf asks how the session's customer stands.
@@ -44,7 +46,7 @@ func StandingOf(v *page.Visit) (*Standing, error) {
 	s := &Standing{}
 	query, values := Attributes(v)
 	var err error
-	if s.Quota, err = v.Api.Quota(v.Ctx(), v.Key, query); err != nil {
+	if s.Quota, err = v.API.Quota(v.Ctx(), v.Key, query); err != nil {
 		return nil, err
 	}
 	if s.plan, err = v.Plan(s.Quota.Plan, s.Quota.PlanVersion); err != nil {
@@ -60,7 +62,7 @@ func StandingOf(v *page.Visit) (*Standing, error) {
 
 // Attributes are the values of limits per attribute that a page is asked for, as parameters of the
 // API's.
-func Attributes(v *page.Visit) (query url.Values, values []hidden) {
+func Attributes(v *page.Visit) (query url.Values, values []Hidden) {
 	asked := v.R.URL.Query()
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		if !strings.HasPrefix(name, "attr.") || asked.Get(name) == "" {
@@ -68,11 +70,12 @@ func Attributes(v *page.Visit) (query url.Values, values []hidden) {
 			continue
 		}
 		asked[name] = asked[name][:1]
-		values = append(values, hidden{name, asked.Get(name)})
+		values = append(values, Hidden{name, asked.Get(name)})
 	}
 	return asked, values
 }
 
+// Limits is the part of a page that shows it.
 func (s *Standing) Limits() LimitsData {
 	data := LimitsData{Cards: s.cards, Filter: len(s.cards) >= filterFrom, Hidden: s.query}
 	limited := map[string]bool{}

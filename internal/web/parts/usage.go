@@ -189,7 +189,7 @@ func UsageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*U
 	if len(wrong) > 0 {
 		return data, nil, nil
 	}
-	used, err := v.Api.Usage(v.Ctx(), v.Key, asked.query())
+	used, err := v.API.Usage(v.Ctx(), v.Key, asked.query())
 	if problem, told := page.ProblemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		for _, e := range problem.Errors {
 			field := map[string]string{"granularity": "by"}[e.Field]
@@ -291,7 +291,7 @@ func limitLine(v *page.Visit, plan *client.Plan, a *usageAsked) int64 {
 
 // inForce is a limit's number with the customer's override.
 func inForce(v *page.Visit, l *client.Limit) int64 {
-	quota, err := v.Api.Quota(v.Ctx(), v.Key, nil)
+	quota, err := v.API.Quota(v.Ctx(), v.Key, nil)
 	if err == nil {
 		for i := range quota.Limits {
 			if quota.Limits[i].Name == l.Name {

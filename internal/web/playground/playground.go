@@ -1,3 +1,4 @@
+// Package playground owns the one page that needs no session. It plays limits, and stores nothing.
 package playground
 
 import (
@@ -30,7 +31,7 @@ const (
 	playTime = 2 * time.Second
 )
 
-// A ground is what all visitors of the playground share.
+// A Ground is what all visitors of the playground share.
 type Ground struct {
 	visitors *throttle.Throttle
 	places   chan struct{}

@@ -32,7 +32,7 @@ var billStates = map[string]struct{ text, class string }{
 var billKinds = map[string]string{"period": "Invoice", "opening": "First invoice", "credit_note": "Credit note"}
 
 func (v *visit) bills() (*page.View, error) {
-	list, err := v.Api.InvoicesOf(v.Ctx(), v.Key, v.Query())
+	list, err := v.API.InvoicesOf(v.Ctx(), v.Key, v.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ type billLine struct {
 
 // ownInvoice is the invoice of an address, if it is the customer's. Another customer's is not found.
 func (v *visit) ownInvoice(id string) (*client.Invoice, error) {
-	i, err := v.Api.Invoice(v.Ctx(), id)
+	i, err := v.API.Invoice(v.Ctx(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (v *visit) notes(i *client.Invoice, data *billData) error {
 		query := url.Values{"customer": {i.Customer}, "test_clock": {"any"}, "limit": {"1000"}}
 		query.Set("from", i.PeriodEnd.Format(time.RFC3339Nano))
 		query.Set("to", i.PeriodEnd.Add(time.Microsecond).Format(time.RFC3339Nano))
-		list, err := v.Api.Invoices(v.Ctx(), query)
+		list, err := v.API.Invoices(v.Ctx(), query)
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (v *visit) billHours() (*page.View, error) {
 	if err != nil || n < 1 || n > len(i.Lines) {
 		return nil, page.ErrMissing
 	}
-	used, err := v.Api.LineUsage(v.Ctx(), *i.ID, n, nil)
+	used, err := v.API.LineUsage(v.Ctx(), *i.ID, n, nil)
 	if err != nil {
 		return nil, err
 	}

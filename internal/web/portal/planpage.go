@@ -44,7 +44,7 @@ func (v *visit) planPage() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := v.Api.Versions(v.Ctx(), plan.Key, url.Values{"limit": {"100"}})
+	list, err := v.API.Versions(v.Ctx(), plan.Key, url.Values{"limit": {"100"}})
 	if err != nil {
 		return nil, err
 	}

@@ -1,3 +1,5 @@
+// Package portal owns the pages of one customer, and the streams that keep an open page up to date. To
+// add a page: a template, a method that makes its view, and a line in pages.
 package portal
 
 import (
@@ -13,7 +15,7 @@ import (
 // A visit is one of the portal's pages.
 type visit struct{ *page.Visit }
 
-var portalPages = []struct {
+var pages = []struct {
 	pattern string
 	who     page.Who
 	show    func(*visit) (*page.View, error)
@@ -43,7 +45,7 @@ type Portal struct {
 
 // New adds the portal's pages to a site.
 func New(site *page.Site, w Watcher) *Portal {
-	for _, p := range portalPages {
+	for _, p := range pages {
 		site.Add(p.pattern, p.who, func(v *page.Visit) (*page.View, error) { return p.show(&visit{v}) })
 	}
 	p := &Portal{site: site, hub: newHub(w), draws: rate.NewLimiter(drawsOfNode, drawsAtOnce), stopping: make(chan struct{})}

@@ -54,7 +54,7 @@ func (v *visit) refusalsPage() (*page.View, error) {
 
 // refusals asks for spells, the newest first.
 func (v *visit) refusals(q url.Values) (*refusalsData, error) {
-	list, err := v.Api.Refusals(v.Ctx(), v.Key, q)
+	list, err := v.API.Refusals(v.Ctx(), v.Key, q)
 	if err != nil {
 		return nil, err
 	}

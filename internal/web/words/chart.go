@@ -12,8 +12,10 @@ import (
 // Drawing collects an SVG.
 type Drawing struct{ strings.Builder }
 
+// Add writes SVG, as fmt.Fprintf does.
 func (d *Drawing) Add(format string, args ...any) { fmt.Fprintf(&d.Builder, format, args...) }
 
+// HTML is the drawing as a part of a page.
 func (d *Drawing) HTML() template.HTML {
 	return template.HTML(d.String()) //nolint:gosec // made of numbers, fixed text and escaped text
 }

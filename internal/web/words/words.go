@@ -1,3 +1,5 @@
+// Package words writes numbers, money, instants, small drawings and the texts of the API as people read
+// them. It is pure.
 package words
 
 import (
