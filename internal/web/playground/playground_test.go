@@ -38,7 +38,7 @@ func aPlayground(t *testing.T) opener {
 
 type opener struct {
 	*page.Site
-	Ground *Ground
+	ground *Ground
 }
 
 func (s opener) opened(t *testing.T, path string) *httptest.ResponseRecorder {
@@ -185,7 +185,7 @@ func TestPlaygroundHasBounds(t *testing.T) {
 		t.Errorf("another address is answered %d", w.Code)
 	}
 	for range playsAtOnce {
-		s.Ground.places <- struct{}{}
+		s.ground.places <- struct{}{}
 	}
 	other.RemoteAddr = "127.0.0.3:1"
 	w = httptest.NewRecorder()
@@ -208,7 +208,7 @@ func TestBusyPlaygroundIsNoError(t *testing.T) {
 	s := aPlayground(t)
 	s.Options.Log = slog.New(slog.NewTextHandler(&log, nil))
 	for range playsAtOnce {
-		s.Ground.places <- struct{}{}
+		s.ground.places <- struct{}{}
 	}
 	if w := s.opened(t, "/playground"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "Many are playing") {
 		t.Errorf("%d %s", w.Code, w.Body)

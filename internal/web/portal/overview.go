@@ -73,3 +73,27 @@ func (v *visit) archived() *page.View {
 		v.Customer.ArchivedAt.In(v.Zone).Format("2 January 2006"),
 	}}
 }
+
+func (v *visit) usagePage() (*page.View, error) {
+	data, _, err := parts.UsageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	shown := &page.View{Sheet: "usage", Title: "Usage", Tab: "usage", Data: data}
+	if len(data.Wrong) > 0 {
+		shown.Status = http.StatusUnprocessableEntity
+	}
+	return shown, nil
+}
+
+// usageFile is the page's data as CSV.
+func (v *visit) usageFile() (*page.View, error) {
+	data, points, err := parts.UsageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	if len(data.Wrong) > 0 {
+		return &page.View{Status: http.StatusUnprocessableEntity, Sheet: "usage", Title: "Usage", Tab: "usage", Data: data}, nil
+	}
+	return &page.View{File: parts.UsageCSV(data.Meter, points, v.Zone)}, nil
+}
