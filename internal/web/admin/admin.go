@@ -15,9 +15,10 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// A visit is one of the pages of those who have a key.
+// A visit is one request of a page of theirs.
 type visit struct{ *page.Visit }
 
+// pages are all of them.
 var pages = []struct {
 	pattern string
 	who     page.Who

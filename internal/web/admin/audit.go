@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"strings"
 
-	"quotad/internal/web/page"
-
 	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/web/page"
 )
 
 func (v *visit) adminAudit() (*page.View, error) {

@@ -94,7 +94,7 @@ func (s *Site) Add(pattern string, who Who, show func(*Visit) (*View, error)) {
 	s.mux.Handle(pattern, s.serve(who, show))
 }
 
-// Handle adds what is no page. It asks who comes by begin.
+// Handle adds what is no page. It asks who comes by Begin.
 func (s *Site) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // Sheet is the template of pages that is named by its file.

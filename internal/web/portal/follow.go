@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"quotad/internal/web/page"
 	"quotad/internal/web/parts"
-
-	"golang.org/x/time/rate"
 )
 
 const (

@@ -7,14 +7,15 @@ import (
 	"net/http"
 	"sync"
 
-	"quotad/internal/web/page"
-
 	"golang.org/x/time/rate"
+
+	"quotad/internal/web/page"
 )
 
-// A visit is one of the portal's pages.
+// A visit is one request of a page of the portal.
 type visit struct{ *page.Visit }
 
+// pages are all of them.
 var pages = []struct {
 	pattern string
 	who     page.Who
@@ -35,7 +36,7 @@ var pages = []struct {
 	{"GET /portal/plan", page.Customer, (*visit).planPage},
 }
 
-// A Portal tells its open pages what has changed. It is safe for concurrent use.
+// A Portal is its pages. It tells those that are open what has changed. It is safe for concurrent use.
 type Portal struct {
 	site     *page.Site
 	hub      *hub
