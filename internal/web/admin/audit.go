@@ -9,7 +9,7 @@ import (
 	"quotad/internal/web/page"
 )
 
-func (v *visit) adminAudit() (*page.View, error) {
+func (v *visit) audit() (*page.View, error) {
 	list, err := v.API.Audit(v.Ctx(), v.Query("actor", "target", "from", "to"))
 	asked := v.R.URL.Query()
 	sheet := &staffPage{

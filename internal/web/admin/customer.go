@@ -63,7 +63,7 @@ func (v *visit) page(s *subject, open string) *staffPage {
 
 func (s *subject) title() string { return cmp.Or(s.Name, s.Key) }
 
-func (v *visit) adminCustomer() (*page.View, error) { return v.limitsPage(nil) }
+func (v *visit) customer() (*page.View, error) { return v.limitsPage(nil) }
 
 // limitsPage shows how a customer stands, shadows too, and the overrides.
 func (v *visit) limitsPage(back *form) (*page.View, error) {

@@ -10,7 +10,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-func (v *visit) adminCustomers() (*page.View, error) { return v.customersPage(customerForm(nil)) }
+func (v *visit) customers() (*page.View, error) { return v.customersPage(customerForm(nil)) }
 
 // customerForm makes a customer, or changes one.
 func customerForm(who *client.Customer) *form {

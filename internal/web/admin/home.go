@@ -50,8 +50,8 @@ type fullestRow struct {
 	Chip               parts.Chip
 }
 
-// adminHome asks for the parts at the same time.
-func (v *visit) adminHome() (*page.View, error) {
+// home asks for the parts at the same time.
+func (v *visit) home() (*page.View, error) {
 	data := &homeData{}
 	var all sync.WaitGroup
 	if v.isAdmin() {

@@ -14,7 +14,7 @@ import (
 
 var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}}
 
-func (v *visit) adminInvoices() (*page.View, error) {
+func (v *visit) invoices() (*page.View, error) {
 	query := v.Query("customer", "test_clock", "status", "from", "to")
 	list, err := v.API.Invoices(v.Ctx(), query)
 	asked := v.R.URL.Query()
@@ -62,7 +62,7 @@ func statusCell(status string) cell {
 	return marked(class, status)
 }
 
-func (v *visit) adminInvoice() (*page.View, error) { return v.invoicePage(nil) }
+func (v *visit) invoice() (*page.View, error) { return v.invoicePage(nil) }
 
 func (v *visit) invoicePath() string { return "/v1/invoices/" + page.Segment(v.R.PathValue("id")) }
 func (v *visit) invoiceURL() string {

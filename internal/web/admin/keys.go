@@ -9,7 +9,7 @@ import (
 	"quotad/internal/web/parts"
 )
 
-func (v *visit) adminKeys() (*page.View, error) { return v.keysPage(keyForm()) }
+func (v *visit) keys() (*page.View, error) { return v.keysPage(keyForm()) }
 
 func keyForm() *form {
 	return &form{Name: "key", Title: "New key", Action: "/admin/keys", Button: "Make the key", Class: "primary", Fields: []field{

@@ -6,7 +6,7 @@ import (
 	"quotad/internal/web/page"
 )
 
-func (v *visit) adminMeters() (*page.View, error) { return v.metersPage(meterForm()) }
+func (v *visit) meters() (*page.View, error) { return v.metersPage(meterForm()) }
 
 func meterForm() *form {
 	return &form{Name: "meter", Title: "New meter, or other words for one", Action: "/admin/meters", Button: "Save", Class: "primary", Fields: []field{

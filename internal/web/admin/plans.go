@@ -8,8 +8,8 @@ import (
 	"quotad/internal/web/words"
 )
 
-// adminPlans lists the plans. The pages of one plan are in plan_*.go.
-func (v *visit) adminPlans() (*page.View, error) {
+// plans lists the plans. The pages of one plan are in plan_*.go.
+func (v *visit) plans() (*page.View, error) {
 	list, err := v.API.Plans(v.Ctx(), v.Query())
 	if err != nil {
 		return nil, err

@@ -26,8 +26,8 @@ func disagreement(d *client.Disagreement) string {
 	return said
 }
 
-// adminReconcile runs when it is asked to: the check reads all books.
-func (v *visit) adminReconcile() (*page.View, error) {
+// reconcile runs when it is asked to: the check reads all books.
+func (v *visit) reconcile() (*page.View, error) {
 	sheet := &staffPage{Intro: "Compares what was charged, booked, rated, billed and paid. It reads all books, and takes from milliseconds to minutes."}
 	sheet.Actions = []*form{{Name: "run", Action: "/admin/reconcile", Button: "Check now", Class: "primary"}}
 	if v.R.Method != http.MethodPost {
