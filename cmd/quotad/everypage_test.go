@@ -11,14 +11,14 @@ import (
 )
 
 // pagePattern is a line of one of the lists of pages in internal/web.
-var pagePattern = regexp.MustCompile(`\{"(GET|POST) (/[^"]*)", (anyone|customer|staff),`)
+var pagePattern = regexp.MustCompile(`[{(]"(GET|POST) (/[^"]*)", page\.(Anyone|Customer|Staff),`)
 
 type listedPage struct{ method, path, who string }
 
 // listedPages are all pages, as the source lists them: a new one cannot be forgotten here.
 func listedPages(t *testing.T) (all []listedPage) {
 	t.Helper()
-	files, err := filepath.Glob("../../internal/web/*.go")
+	files, err := filepath.Glob("../../internal/web/*/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func listedPages(t *testing.T) (all []listedPage) {
 			if strings.Contains(path, "{") {
 				t.Fatalf("%s: this test does not know what to put into %s", file, m[2])
 			}
-			all = append(all, listedPage{m[1], path, m[3]})
+			all = append(all, listedPage{m[1], path, strings.ToLower(m[3])})
 		}
 	}
 	if len(all) < 50 {

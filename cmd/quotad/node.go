@@ -49,7 +49,7 @@ type node struct {
 	cleaner    *upkeep.Cleaner
 	archiver   *sweep.Archiver
 	api        *api.Server
-	pages      *web.Site
+	pages      *web.Pages
 	beats      *heartbeat
 	startBeats func()
 

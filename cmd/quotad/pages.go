@@ -15,6 +15,8 @@ import (
 	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/web"
+	"quotad/internal/web/page"
+	"quotad/internal/web/portal"
 )
 
 // maxBrandName bounds --brand-name, which stands in the head of each page, in characters.
@@ -24,8 +26,8 @@ const maxBrandName = 60
 const maxLogoRead = 1 << 20
 
 // brand reads how the portal looks.
-func (s *settings) brand() (web.Brand, error) {
-	b := web.Brand{Name: s.BrandName}
+func (s *settings) brand() (page.Brand, error) {
+	b := page.Brand{Name: s.BrandName}
 	if utf8.RuneCountInString(s.BrandName) > maxBrandName || !utf8.ValidString(s.BrandName) || strings.ContainsFunc(s.BrandName, func(r rune) bool { return r < ' ' }) {
 		return b, badSetting("brand-name", "must be at most %d characters", maxBrandName)
 	}
@@ -86,15 +88,16 @@ func (n *node) openPages(s *settings) error {
 	if len(s.PortalReturnOrigins) == 1 {
 		home = s.PortalReturnOrigins[0]
 	}
-	n.pages, err = web.New(web.Options{
-		API:   &client.Client{HTTPClient: &http.Client{Transport: n.api.Within()}},
-		As:    func(ctx context.Context, who web.Identity) context.Context { return serve.As(ctx, serve.Identity(who)) },
+	n.pages, err = web.New(page.Options{
+		API: &client.Client{HTTPClient: &http.Client{Transport: n.api.Within()}},
+		As: func(ctx context.Context, who page.Identity) context.Context {
+			return serve.As(ctx, serve.Identity(who))
+		},
 		Why:   func(d *model.Decision) string { return respond.Why(&respond.Subject{Cost: d.Cost}, d) },
 		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, CatchUp: n.catalog.CatchUp, Trouble: n.trouble,
 		Now: n.clock.Now, Wall: time.Now, Log: n.log,
-		Watcher: web.Watcher{Counters: n.countersOf, Versions: n.engine.Versions, Change: n.catalog.Applied},
-		Brand:   brand, Secure: s.secure(), URL: n.pagesURL(s), Home: home,
-	})
+		Brand: brand, Secure: s.secure(), URL: n.pagesURL(s), Home: home,
+	}, portal.Watcher{Counters: n.countersOf, Versions: n.engine.Versions, Change: n.catalog.Applied})
 	return err
 }
 

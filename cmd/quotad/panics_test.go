@@ -20,6 +20,8 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/web"
+	"quotad/internal/web/page"
+	"quotad/internal/web/portal"
 )
 
 // oneError fails unless a log has one ERROR since it was emptied, and that has a stack.
@@ -96,19 +98,18 @@ func TestPanicsOfPages(t *testing.T) {
 	n := start(t, "")
 	n.setUp(hourly)
 	log := new(pgtest.Log)
-	site, err := web.New(web.Options{
+	site, err := web.New(page.Options{
 		API: &client.Client{HTTPClient: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 			if r.Method == "GET" && strings.HasPrefix(r.URL.Path, "/v1/invoices") {
 				panic("a defect")
 			}
 			return n.node.api.Within().RoundTrip(r)
 		})}},
-		As:  func(ctx context.Context, as web.Identity) context.Context { return serve.As(ctx, serve.Identity(as)) },
+		As:  func(ctx context.Context, as page.Identity) context.Context { return serve.As(ctx, serve.Identity(as)) },
 		Why: func(*model.Decision) string { panic("a defect") }, Store: n.node.store, SignIn: n.node.api.SignIn,
 		LiveKey: n.node.catalog.Live, CatchUp: n.node.catalog.CatchUp, Trouble: n.node.trouble, Now: n.node.clock.Now, Wall: time.Now,
-		Log:     slog.New(slog.NewTextHandler(log, nil)),
-		Watcher: web.Watcher{Counters: func(context.Context, string, map[string]string) ([]model.CounterKey, error) { panic("a defect") }},
-	})
+		Log: slog.New(slog.NewTextHandler(log, nil)),
+	}, portal.Watcher{Counters: func(context.Context, string, map[string]string) ([]model.CounterKey, error) { panic("a defect") }})
 	if err != nil {
 		t.Fatal(err)
 	}

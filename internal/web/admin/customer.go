@@ -1,0 +1,180 @@
+package admin
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/plans"
+	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
+)
+
+// A subject is the customer that a page of the admins is about.
+type subject struct {
+	client.Customer
+	etag string
+	zone *time.Location // the customer's
+}
+
+// subject reads the customer whom the address names. From then on paths of the visit are that
+// customer's, and times are by that customer's zone.
+func (v *visit) subject() (*subject, error) {
+	v.Key = v.R.PathValue("key")
+	who, etag, err := v.API.Customer(v.Ctx(), v.Key)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{Customer: who, etag: etag}
+	err = v.SetClock(&s.Customer)
+	s.zone = v.Zone
+	return s, err
+}
+
+// setClockOf makes a customer's clock the page's, by the key that the page knows the customer by. Of a
+// customer who was erased papers stay; their times are by UTC.
+func (v *visit) setClockOf(key string) error {
+	v.Key = key
+	who, _, err := v.API.Customer(v.Ctx(), v.Key)
+	if page.NotThere(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return v.SetClock(&who)
+}
+
+// here is the address of a page of the customer.
+func (s *subject) here(rest string) string { return "/admin/customers/" + page.Segment(s.Key) + rest }
+
+// page is what all pages of a customer have.
+func (v *visit) page(s *subject, open string) *staffPage {
+	p := &staffPage{Crumbs: []page.Link{{Text: "Customers", URL: "/admin/customers"}}, Done: v.doneHere(), Chips: []parts.Chip{{Class: "", Text: s.Key}, {Class: "accent", Text: s.Plan}}}
+	if c := customerChip(&s.Customer); c != nil {
+		p.Chips = append(p.Chips, *c)
+	}
+	for _, each := range []struct{ rest, text string }{{"", "Limits"}, {"/billing", "Billing"}, {"/usage", "Usage"}, {"/settings", "Settings"}} {
+		p.Parts = append(p.Parts, part{each.text, s.here(each.rest), each.rest == open})
+	}
+	return p
+}
+
+func (s *subject) title() string { return cmp.Or(s.Name, s.Key) }
+
+func (v *visit) customer() (*page.View, error) { return v.limitsPage(nil) }
+
+// limitsPage shows how a customer stands, shadows too, and the overrides.
+func (v *visit) limitsPage(back *form) (*page.View, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	sheet := v.page(s, "")
+	if s.ArchivedAt == nil {
+		state, err := parts.StandingOf(v.Visit)
+		if err != nil {
+			v.Note("the limits", err)
+			sheet.Sections = append(sheet.Sections, section{Title: "Limits", Failed: "The limits could not be read just now."})
+		} else {
+			limits := state.Limits()
+			sheet.Sections = append(sheet.Sections, section{Limits: &limits}, v.overrides(s, state, back))
+		}
+	}
+	if v.may(plans.ScopeAdmin, plans.ScopeSupport) && s.ArchivedAt == nil {
+		sheet.Actions = []*form{{Name: "portal", Action: s.here("/portal"), Button: "Open the portal as they see it"}}
+	}
+	return sheet.shownAs(s.title(), "customers"), nil
+}
+
+// openPortal makes a link for the customer's portal, and goes there. The audit has it.
+func (v *visit) openPortal() (*page.View, error) {
+	if _, err := v.form(); err != nil {
+		return nil, err
+	}
+	made, err := v.API.OpenPortal(v.Ctx(), &client.PortalRequest{Customer: v.R.PathValue("key"), Theme: "auto"})
+	return &page.View{To: made.URL}, err
+}
+
+// customerUsage shows a customer's usage as the customer sees it.
+func (v *visit) customerUsage() (*page.View, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	sheet := v.page(s, "/usage")
+	if sheet.Usage, _, err = parts.UsageOf(v.Visit, &s.Customer, s.here("/usage"), v.R.URL.Query()); err != nil {
+		return nil, err
+	}
+	shown := sheet.shownAs(s.title(), "customers")
+	if len(sheet.Usage.Wrong) > 0 {
+		shown.Status = http.StatusUnprocessableEntity
+	}
+	return shown, nil
+}
+
+func (v *visit) customerUsageFile() (*page.View, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	data, points, err := parts.UsageOf(v.Visit, &s.Customer, s.here("/usage"), v.R.URL.Query())
+	if err != nil || len(data.Wrong) > 0 {
+		return &page.View{To: s.here("/usage")}, err
+	}
+	return &page.View{File: parts.UsageCSV(data.Meter, points, v.Zone)}, nil
+}
+
+func (v *visit) customerSettings() (*page.View, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	return v.settingsPage(s, customerForm(&s.Customer))
+}
+
+func (v *visit) settingsPage(s *subject, f *form) (*page.View, error) {
+	sheet := v.page(s, "/settings")
+	facts := []parts.Fact{{Term: "Key", Text: s.Key}, {Term: "Plan", Text: s.Plan}, {Term: "Time zone", Text: s.Timezone}, {Term: "Customer since", Text: v.instant(&s.CreatedAt).Text}}
+	sheet.Sections = []section{{Title: "Customer", Facts: facts}}
+	if v.isAdmin() && s.ArchivedAt == nil {
+		archive := &form{
+			Name: "archive", Action: s.here("/archive"), Button: "Archive", Class: "danger",
+			Ask: "Nothing can be charged to “" + s.Key + "” any more, and the last period is billed. This cannot be undone.", Sure: "Yes, archive it",
+			Fields: []field{{Name: "sure", Kind: kindHidden, Value: "yes"}},
+		}
+		sheet.Sections[0].Forms = []*form{f, archive}
+	}
+	return sheet.shownAs(s.title(), "customers"), nil
+}
+
+// saveCustomer writes what the form says over what the customer is; the rest stays.
+func (v *visit) saveCustomer() (*page.View, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	keep := map[string]any{"billing_anchor": s.BillingAnchor, "metadata": s.Metadata, "features": s.Features}
+	if s.TestClock != nil {
+		keep["test_clock"] = *s.TestClock
+	}
+	return v.sent(post{
+		form: customerForm(&s.Customer), method: http.MethodPut, header: client.IfMatch(s.etag), add: keep,
+		path: at(v.Of("")), to: s.here("/settings?done=saved"),
+	}, func(f *form) (*page.View, error) { return v.settingsPage(s, f) })
+}
+
+func (v *visit) archiveCustomer() (*page.View, error) {
+	typed, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	here := "/admin/customers/" + page.Segment(v.R.PathValue("key"))
+	if typed.Get("sure") == "" {
+		return &page.View{To: here + "/settings"}, nil
+	}
+	v.Key = v.R.PathValue("key")
+	err = v.API.ArchiveCustomer(v.Ctx(), v.Key)
+	return &page.View{To: here + "?done=archived"}, err
+}

@@ -1,0 +1,247 @@
+package admin
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
+)
+
+// A form is fields that become the JSON body of one request of the API. What the API says is
+// wrong with a member stands beside the field of its name.
+type form struct {
+	Name   string // unique on its page
+	Title  string
+	Note   string
+	Action string
+	Button string
+	Class  string // of the button
+	Open   bool   // it is shown unfolded
+	Ask    string // what is asked before it is done; empty: nothing is
+	Sure   string // the button that says yes to that
+	Fields []field
+	Wrong  string // what no field can say
+}
+
+// A field is one input. Kind is one of the kinds below.
+type field struct {
+	Name, Label, Kind, Value, Help, Wrong string
+	Options                               []option
+	Optional                              bool
+	Currency                              string         // of money
+	Zone                                  *time.Location // of an instant that is typed
+}
+
+type option struct{ Value, Text string }
+
+// The kinds of fields.
+const (
+	kindText     = "text"
+	kindNumber   = "number"         // a whole number
+	kindMoney    = "money"          // a decimal in major units, sent as minor units
+	kindInstant  = "datetime-local" // by the field's zone
+	kindSelect   = "select"
+	kindCheck    = "checkbox"
+	kindHidden   = "hidden"
+	kindLines    = "textarea" // an array of texts, one a line
+	maxFieldSize = 20_000
+)
+
+// fill puts what was typed into the fields.
+func (f *form) fill(typed url.Values) {
+	for i := range f.Fields {
+		f.Fields[i].Value = typed.Get(f.Fields[i].Name)
+	}
+	f.Open = true
+}
+
+// body makes the JSON members of what was typed. It reports whether all fields can be read.
+func (f *form) body() (members map[string]any, ok bool) {
+	members, ok = map[string]any{}, true
+	for i := range f.Fields {
+		d := &f.Fields[i]
+		value, wrong := d.read()
+		switch {
+		case wrong != "":
+			d.Wrong, ok = wrong, false
+		case value != nil:
+			members[d.Name] = value
+		}
+	}
+	return members, ok
+}
+
+// read is the member that a field stands for; nil where it is left out.
+func (d *field) read() (value any, wrong string) {
+	typed := strings.TrimSpace(d.Value)
+	switch {
+	case len(typed) > maxFieldSize:
+		return nil, "This is too long."
+	case d.Kind == kindCheck:
+		return typed != "", ""
+	case typed == "" && d.Optional:
+		return nil, ""
+	case typed == "":
+		return nil, "This is needed."
+	}
+	switch d.Kind {
+	case kindNumber:
+		n, err := strconv.ParseInt(typed, 10, 64)
+		if err != nil {
+			return nil, "Write a whole number, without commas or points."
+		}
+		return n, ""
+	case kindMoney:
+		minor, ok := minorUnits(typed, d.Currency)
+		if !ok {
+			digits, _ := plans.Exponent(d.Currency)
+			return nil, "Write an amount such as 12.50, with at most " + strconv.Itoa(digits) + " digits after the point."
+		}
+		return minor, ""
+	case kindInstant:
+		at, ok := readInstant(typed, d.Zone)
+		if !ok {
+			return nil, "Write a date and a time, such as 2027-01-31T12:00."
+		}
+		return at, ""
+	case kindLines:
+		return strings.FieldsFunc(typed, func(c rune) bool { return c == '\n' || c == '\r' }), ""
+	}
+	return typed, ""
+}
+
+// instantField is a field with a date and a time by a zone, which its label names.
+func instantField(name, label string, zone *time.Location) field {
+	return field{Name: name, Label: label + ", " + zone.String(), Kind: kindInstant, Zone: zone, Optional: true}
+}
+
+// readInstant reads a date and a time as RFC 3339. Without an offset it is what a clock of the zone
+// shows.
+func readInstant(typed string, zone *time.Location) (rfc3339 string, ok bool) {
+	if at, err := time.Parse(time.RFC3339, typed); err == nil {
+		return at.UTC().Format(time.RFC3339), true
+	}
+	if len(typed) == len("2006-01-02T15:04") {
+		typed += ":00"
+	}
+	wall, err := calendar.ParseAnchor(typed)
+	if err != nil {
+		return "", false
+	}
+	return time.UnixMicro(wall.Instant(zone)).UTC().Format(time.RFC3339), true
+}
+
+// minorUnits reads a decimal in major units of a currency. It takes no more digits after the
+// point than the currency has, and rounds nothing.
+func minorUnits(typed, currency string) (int64, bool) {
+	digits, known := plans.Exponent(currency)
+	whole, fraction, _ := strings.Cut(typed, ".")
+	if !known || len(fraction) > digits {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10, 64)
+	return n, err == nil
+}
+
+// tell puts the API's problem beside the fields that it is about. It reports false for a problem that
+// is not the form's.
+func (f *form) tell(problem *client.Problem) bool {
+	if problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusForbidden {
+		return false
+	}
+	var rest []string
+	for _, e := range problem.Errors {
+		at := slices.IndexFunc(f.Fields, func(d field) bool { return d.Name == e.Field })
+		if at < 0 {
+			rest = append(rest, strings.TrimPrefix(words.PathWords(e.Field)+": "+e.Detail, ": "))
+			continue
+		}
+		f.Fields[at].Wrong = e.Detail
+	}
+	if len(problem.Errors) == 0 {
+		rest = append(rest, cmp.Or(problem.Detail, problem.Title))
+	}
+	f.Wrong = strings.Join(rest, "; ")
+	return true
+}
+
+// A post is a form that was sent: where its request goes, and where the browser goes then.
+type post struct {
+	form   *form
+	method string
+	path   func(members map[string]any) string // takes the members out that stand in the path
+	header http.Header
+	add    map[string]any // members that are no fields
+	answer any            // what the answer is decoded into; nil: nothing
+	to     string
+}
+
+// send asks the API for what a form says. A form with a fault comes back as not ok, with the
+// fault in it and the status of the page that shows it.
+func (v *visit) send(p post) (status int, err error) {
+	typed, err := v.form()
+	if err != nil {
+		return 0, err
+	}
+	p.form.fill(typed)
+	members, ok := p.form.body()
+	if !ok {
+		return http.StatusUnprocessableEntity, nil
+	}
+	path := p.path(members)
+	maps.Copy(members, p.add)
+	_, err = v.API.Do(v.Ctx(), p.method, path, p.header, members, p.answer)
+	if problem, told := page.ProblemOf(err); told && p.form.tell(problem) {
+		return problem.Status, nil
+	}
+	return http.StatusOK, err
+}
+
+// at is a path that no field stands in.
+func at(path string) func(map[string]any) string {
+	return func(map[string]any) string { return path }
+}
+
+// named is a path that ends with a field.
+func named(path, name string) func(map[string]any) string {
+	return func(members map[string]any) string {
+		last, _ := members[name].(string)
+		delete(members, name)
+		return path + page.Segment(last)
+	}
+}
+
+// An input is a field with the id that its label names.
+type input struct {
+	ID    string
+	Field field
+}
+
+func inputOf(form string, d field) input { return input{form + "-" + d.Name, d} }
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 64 << 10
+
+// form reads the fields of a form.
+func (v *visit) form() (url.Values, error) {
+	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxForm)
+	if err := v.R.ParseForm(); err != nil {
+		return nil, &page.Message{Status: http.StatusBadRequest, Title: "This form could not be read", Text: "It may be too long. Go back and try again."}
+	}
+	for name, values := range v.R.PostForm {
+		if !page.IsText(name) || !page.IsText(values...) {
+			return nil, page.ErrNoText
+		}
+	}
+	return v.R.PostForm, nil
+}

@@ -1,0 +1,230 @@
+package page
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/go-json-experiment/json"
+
+	"quotad/internal/plans"
+)
+
+// sessions are the kinds of sessions there are. They differ in their cookies only.
+type sessions struct {
+	Portal   *scs.SessionManager
+	Embedded *scs.SessionManager // of a portal in another site's frame
+	Admin    *scs.SessionManager
+}
+
+// The names under which a session keeps what it knows.
+const (
+	KeyCustomer = "customer"
+	KeyTheme    = "theme"
+	KeyBack     = "back"
+	KeyEmbed    = "embed"
+	KeyHash     = "key" // SHA-256 of the key's secret, in hexadecimal
+)
+
+func newSessions(o *Options) sessions {
+	rows := sessionRows{o}
+	// scs.New would start a goroutine that never ends, for a store that is not used here.
+	kind := func(name string, sameSite http.SameSite, partitioned bool) *scs.SessionManager {
+		if o.Secure {
+			name = "__Host-" + name
+		}
+		return &scs.SessionManager{
+			Lifetime: plans.SessionLife, IdleTimeout: plans.SessionIdle, Store: rows, Codec: codec{},
+			Cookie: scs.SessionCookie{
+				Name: name, Path: "/", HttpOnly: true, Persist: true, Secure: o.Secure, SameSite: sameSite, Partitioned: partitioned,
+			},
+		}
+	}
+	all := sessions{
+		Portal:   kind("portal", http.SameSiteLaxMode, false),
+		Embedded: kind("portal-embedded", http.SameSiteNoneMode, true),
+		Admin:    kind("admin", http.SameSiteLaxMode, false),
+	}
+	if !o.Secure { // then only this machine's own pages can embed, which are the same site
+		all.Embedded.Cookie.SameSite, all.Embedded.Cookie.Partitioned = http.SameSiteLaxMode, false
+	}
+	return all
+}
+
+// A Session is what a request knows of the session that it belongs to.
+type Session struct {
+	Kind *scs.SessionManager
+	Ctx  context.Context // holds scs's data
+
+	Customer string
+	look     Look
+	hash     [sha256.Size]byte
+}
+
+// Find returns the session of a request, nil when there is none.
+func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*Session, error) {
+	for _, kind := range kinds {
+		cookie, err := r.Cookie(kind.Cookie.Name)
+		if err != nil || cookie.Value == "" || len(cookie.Value) > 200 {
+			continue
+		}
+		ctx, err := kind.Load(r.Context(), cookie.Value)
+		if err != nil {
+			return nil, err
+		}
+		if kind.Token(ctx) == "" {
+			continue
+		}
+		found := &Session{
+			Kind: kind, Ctx: ctx, Customer: kind.GetString(ctx, KeyCustomer),
+			look: Look{kind.GetString(ctx, KeyTheme), kind.GetString(ctx, KeyBack), kind.GetString(ctx, KeyEmbed)},
+		}
+		_, _ = hex.Decode(found.hash[:], []byte(kind.GetString(ctx, KeyHash)))
+		return found, nil
+	}
+	return nil, nil //nolint:nilnil // nobody is signed in
+}
+
+// save notes that the session was used.
+func (e *Session) save(w http.ResponseWriter) error {
+	if e == nil || e.Kind.Status(e.Ctx) != scs.Modified {
+		return nil
+	}
+	token, expires, err := e.Kind.Commit(e.Ctx)
+	if err == nil {
+		e.Kind.WriteSessionCookie(e.Ctx, w, token, expires)
+	}
+	return err
+}
+
+// Open begins a session that knows these values, under a new token. One that the browser had is
+// over then.
+func (s *Site) Open(w http.ResponseWriter, r *http.Request, kind *scs.SessionManager, by NewSession, values map[string]string) error {
+	old, err := s.Find(r, kind)
+	if err != nil {
+		return err
+	}
+	ctx, err := kind.Load(context.WithValue(r.Context(), newSessionKey{}, by), "")
+	if err != nil {
+		return err
+	}
+	for name, value := range values {
+		kind.Put(ctx, name, value)
+	}
+	token, expires, err := kind.Commit(ctx)
+	if err != nil {
+		return err
+	}
+	kind.WriteSessionCookie(ctx, w, token, expires)
+	if old != nil {
+		return kind.Destroy(old.Ctx)
+	}
+	return nil
+}
+
+// End deletes the session, and its cookie.
+func (e *Session) End(w http.ResponseWriter) error {
+	err := e.Kind.Destroy(e.Ctx)
+	if err == nil {
+		e.Kind.WriteSessionCookie(e.Ctx, w, "", time.Time{})
+	}
+	return err
+}
+
+// A NewSession says what a session begins with: a link into the portal, which it spends, or the id of
+// a key. Only where the context has one a session is made. Elsewhere it is written if it is still
+// there.
+type NewSession struct{ Link, Key string }
+
+type newSessionKey struct{}
+
+// sessionRows keeps scs's sessions in the database. Its instants are PostgreSQL's.
+type sessionRows struct{ of *Options }
+
+// FindCtx implements scs.CtxStore. What this node remembers of the customer's key is at least as new
+// as the customer.
+func (s sessionRows) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	now, err := s.of.Now(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	data, change, err := s.of.Store.FindSession(ctx, token, now)
+	if err == nil && change > 0 {
+		err = s.of.CatchUp(ctx, change)
+	}
+	return data, data != nil, err
+}
+
+// CommitCtx implements scs.CtxStore.
+func (s sessionRows) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
+	now, err := s.of.Now(ctx)
+	if err != nil {
+		return err
+	}
+	by, begins := ctx.Value(newSessionKey{}).(NewSession)
+	switch {
+	case !begins:
+		return s.of.Store.UpdateSession(ctx, token, data, expires.UnixMicro(), now)
+	case by.Link != "":
+		return s.of.Store.EnterPortal(ctx, by.Link, now, token, data, expires.UnixMicro())
+	}
+	return s.of.Store.CreateSession(ctx, token, data, expires.UnixMicro(), by.Key)
+}
+
+// DeleteCtx implements scs.CtxStore.
+func (s sessionRows) DeleteCtx(ctx context.Context, token string) error {
+	return s.of.Store.DeleteSession(ctx, token)
+}
+
+// Find, Commit and Delete are scs.Store's; scs calls those with a context instead.
+
+// Find implements scs.Store.
+func (s sessionRows) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+// Commit implements scs.Store.
+func (s sessionRows) Commit(token string, data []byte, expires time.Time) error {
+	return s.CommitCtx(context.Background(), token, data, expires)
+}
+
+// Delete implements scs.Store.
+func (s sessionRows) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
+
+// codec writes sessions as one JSON object of texts, which SQL can look into.
+type codec struct{}
+
+const keyDeadline = "until"
+
+// Encode implements scs.Codec.
+func (codec) Encode(deadline time.Time, values map[string]any) ([]byte, error) {
+	all := map[string]string{keyDeadline: deadline.UTC().Format(time.RFC3339Nano)}
+	for name, value := range values {
+		text, ok := value.(string)
+		if !ok {
+			return nil, fmt.Errorf("a session's %s is no text", name)
+		}
+		all[name] = text
+	}
+	return json.Marshal(all)
+}
+
+// Decode implements scs.Codec.
+func (codec) Decode(data []byte) (deadline time.Time, values map[string]any, err error) {
+	var all map[string]string
+	if err = json.Unmarshal(data, &all); err != nil {
+		return deadline, nil, err
+	}
+	values = map[string]any{}
+	for name, value := range all {
+		if name != keyDeadline {
+			values[name] = value
+		}
+	}
+	deadline, err = time.Parse(time.RFC3339Nano, all[keyDeadline])
+	return deadline, values, err
+}

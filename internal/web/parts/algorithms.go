@@ -1,0 +1,127 @@
+package parts
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/quota/model"
+	"quotad/internal/web/words"
+)
+
+// AlgorithmWords is what pages say of an algorithm's limits.
+type AlgorithmWords struct {
+	Says func(l *model.Limit) string // in the playground; nil: it is not compared there
+	rule func(units string, l *client.QuotaLimit, spec *client.Limit) string
+
+	gone   string // when units are there again that never come back by waiting; none: see resets
+	resets func(c *Card, l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location)
+
+	pace paceBy
+	ends func(p speed, l *client.QuotaLimit, now time.Time) (time.Time, bool) // see speed.ends
+}
+
+// Algorithms has the words of each.
+var algorithms = map[model.Algorithm]AlgorithmWords{
+	model.FixedWindow: {
+		rule: fixedRule, pace: byWindow, ends: speed.beforeReset,
+		Says: func(l *model.Limit) string { return "Counts from zero at each full " + Each(l.Window) + "." },
+		resets: func(c *Card, l *client.QuotaLimit, _ *client.Limit, now time.Time, zone *time.Location) {
+			c.countdown("Resets in", *l.ResetAt, now, 0)
+			c.fact("At", words.When(*l.ResetAt, now, zone))
+		},
+	},
+	model.SlidingWindow: {
+		rule: slidingRule, resets: (*Card).sliding, pace: byLastHour, ends: speed.whileSliding,
+		Says: func(l *model.Limit) string {
+			return "The units of the last " + Each(l.Window) + " fade while this one runs."
+		},
+	},
+	model.SlidingLog: {
+		rule: slidingRule, resets: (*Card).sliding, pace: byLastHour, ends: speed.whileSliding,
+		Says: func(l *model.Limit) string {
+			if l.Precision > 1 {
+				return "Counts the last " + Each(l.Window) + ", in blocks of " + lasting(l.Precision) + "."
+			}
+			return "Counts each hit of the last " + Each(l.Window) + "."
+		},
+	},
+	model.TokenBucket: {
+		resets: (*Card).refilling, pace: byLastHour, ends: speed.whileRefilling,
+		Says: func(l *model.Limit) string {
+			return "Full at first with " + words.Number(l.Burst) + ", refilled all the time."
+		},
+		rule: func(units string, l *client.QuotaLimit, spec *client.Limit) string {
+			return fmt.Sprintf("%s at once, refilled at %s %s", words.Short(l.Used+l.Remaining), units, every(spec.Window, "a"))
+		},
+	},
+	model.Allocation: {
+		gone: "when one is given up",
+		rule: func(units string, _ *client.QuotaLimit, _ *client.Limit) string { return units + " at any time" },
+	},
+	model.Concurrency: {
+		gone: "when one ends",
+		rule: func(units string, _ *client.QuotaLimit, _ *client.Limit) string { return units + " at the same time" },
+	},
+}
+
+// AlgorithmOf is what pages say of an algorithm by its name in JSON.
+func AlgorithmOf(name string) AlgorithmWords { return algorithms[model.AlgorithmNamed(name)] }
+
+// Rule is a limit in words.
+func Rule(l *client.QuotaLimit, spec *client.Limit) string {
+	return AlgorithmOf(l.Algorithm).rule(words.Short(l.Limit), l, spec)
+}
+
+func fixedRule(units string, _ *client.QuotaLimit, spec *client.Limit) string {
+	switch spec.Window {
+	case "calendar_day":
+		return units + " each day"
+	case "calendar_week":
+		return units + " each week, from Monday"
+	case "calendar_month":
+		return units + " each calendar month"
+	case "calendar_year":
+		return units + " each calendar year"
+	case "billing_period":
+		return units + " each billing period"
+	}
+	if spec.Align == "first_hit" {
+		return fmt.Sprintf("%s in %s, from the first one on", units, length(spec.Window))
+	}
+	return units + " " + every(spec.Window, "each clock")
+}
+
+func slidingRule(units string, _ *client.QuotaLimit, spec *client.Limit) string {
+	return fmt.Sprintf("%s in any %s", units, length(spec.Window))
+}
+
+// sliding says when units come back that each count for a window.
+func (c *Card) sliding(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
+	c.fact("Comes back", "as "+words.Plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
+	c.fact("All back", words.When(*l.ResetAt, now, zone))
+	c.At, c.Slides = *l.ResetAt, true
+}
+
+// refilling says when a token bucket has its next unit. The units that are missing come back evenly
+// until the reset.
+func (c *Card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
+	reset := *l.ResetAt
+	window, err := model.ParseDuration(spec.Window)
+	if err == nil && l.Limit > 0 {
+		left := reset.Sub(now).Microseconds()
+		missing := words.MulDiv(left, l.Limit, window) // whole units that come after the next one
+		next := reset.Add(-time.Duration(words.MulDiv(missing, window, l.Limit)) * time.Microsecond)
+		if every := window / l.Limit; every >= time.Second.Microseconds() {
+			if !next.After(now) {
+				next = next.Add(time.Duration(every) * time.Microsecond)
+			}
+			c.countdown("One more in", next, now, every/1000)
+		} else {
+			c.fact("Comes back", fmt.Sprintf("%s a second", words.Number(words.MulDiv(l.Limit, time.Second.Microseconds(), window))))
+			c.Slides = true
+		}
+	}
+	c.fact("All back", words.When(reset, now, zone))
+}

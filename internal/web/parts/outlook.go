@@ -1,0 +1,210 @@
+package parts
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/quota/model"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
+)
+
+// An Outlook says which limit runs out first, and when, at the present pace.
+type Outlook struct {
+	Parts []phrase
+	By    string // what the pace was measured by
+}
+
+// A phrase is a piece of a sentence.
+type phrase struct {
+	Text   string
+	Strong bool
+}
+
+// leastPace is how much usage a pace needs.
+const leastPace = 10 * time.Minute
+
+// An ending is when a limit runs out.
+type ending struct {
+	card *Card
+	at   time.Time
+	by   string
+	over bool // it has run out
+}
+
+// Outlook guesses from what is used already; nil where nothing can be said.
+func (s *Standing) Outlook(v *page.Visit) *Outlook {
+	now := s.Quota.At
+	var all []ending
+	measured := false
+	for i := range s.cards {
+		c := &s.cards[i]
+		at := slices.IndexFunc(s.Quota.Limits, func(l client.QuotaLimit) bool { return l.Name == c.Name })
+		if !c.Shown || c.Of == 0 || at < 0 || c.Per != nil {
+			continue
+		}
+		l := &s.Quota.Limits[at]
+		if c.Left == 0 && l.Mode != "soft" {
+			all = append(all, ending{card: c, at: resetOf(l), over: true})
+			continue
+		}
+		p, ok := s.pace(v, l)
+		measured = measured || ok
+		if end, runsOut := p.ends(l, now); ok && runsOut && c.Left > 0 {
+			all = append(all, ending{card: c, at: end, by: p.by})
+		}
+	}
+	if len(all) == 0 {
+		if !measured {
+			return nil
+		}
+		return &Outlook{Parts: []phrase{{Text: "At your present pace, nothing will run out before it comes back."}}}
+	}
+	slices.SortStableFunc(all, func(a, b ending) int {
+		if a.over != b.over {
+			return map[bool]int{true: -1, false: 1}[a.over]
+		}
+		return a.at.Compare(b.at)
+	})
+	return sentence(all[:min(2, len(all))], now, v.Zone)
+}
+
+func resetOf(l *client.QuotaLimit) time.Time {
+	if l.ResetAt == nil {
+		return time.Time{}
+	}
+	return *l.ResetAt
+}
+
+// sentence puts at most two endings into words.
+func sentence(all []ending, now time.Time, zone *time.Location) *Outlook {
+	o := &Outlook{}
+	say := func(text string, strong bool) { o.Parts = append(o.Parts, phrase{text, strong}) }
+	var by []string
+	for i, e := range all {
+		name := e.card.Title
+		switch {
+		case e.over:
+			say("There are no ", false)
+			say(name, true)
+			say(" left", false)
+			if !e.at.IsZero() {
+				say(" until ", false)
+				say(words.When(e.at, now, zone), true)
+			}
+			say(". ", false)
+		default:
+			if i == 0 || all[i-1].over {
+				say("At your present pace, ", false)
+			} else {
+				say("Then ", false)
+			}
+			say(name, true)
+			verb := " will run out "
+			if e.card.mode == "soft" {
+				verb = " will pass " + words.Short(e.card.Of) + " "
+			}
+			say(verb, false)
+			say(words.Around(e.at, now, zone), true)
+			if e.card.mode == "soft" {
+				say(" and go on", false)
+			}
+			say(". ", false)
+			by = append(by, name+" by "+e.by)
+		}
+	}
+	if last := &o.Parts[len(o.Parts)-1]; true {
+		last.Text = strings.TrimSuffix(last.Text, " ")
+	}
+	if len(by) > 0 {
+		o.By = "Measured: " + strings.Join(by, ", ") + "."
+	}
+	return o
+}
+
+// A speed is units in a time.
+type speed struct {
+	units, micros int64
+	by            string
+}
+
+// paceBy is what the pace of a limit's meter is measured by.
+type paceBy int8
+
+const (
+	notPaced   paceBy = iota
+	byWindow          // this window so far: each counts from zero
+	byLastHour        // where windows slide
+)
+
+// pace is how fast a limit's meter is used.
+func (s *Standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
+	now := s.Quota.At
+	switch AlgorithmOf(l.Algorithm).pace {
+	case notPaced:
+	case byWindow:
+		if l.WindowStart == nil {
+			break
+		}
+		if since := now.Sub(*l.WindowStart); since >= leastPace && l.Used > 0 {
+			return speed{l.Used, since.Microseconds(), "this window so far"}, true
+		}
+	case byLastHour:
+		return lastHour(v, l.Meter, now)
+	}
+	return speed{}, false
+}
+
+// lastHour is the pace of the running hour, with the one before it where that was used, too.
+func lastHour(v *page.Visit, meter string, now time.Time) (speed, bool) {
+	from := now.Truncate(time.Hour).Add(-time.Hour)
+	used, err := v.API.Usage(v.Ctx(), v.Key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
+	if err != nil {
+		v.Note("the pace", err)
+		return speed{}, false
+	}
+	var units int64
+	start := now
+	for _, p := range used.Points {
+		if p.Admitted > 0 && start.Equal(now) {
+			start = p.Start
+		}
+		units += max(0, p.Admitted)
+	}
+	since := now.Sub(start)
+	return speed{units, since.Microseconds(), "your last hour"}, since >= leastPace && units > 0
+}
+
+// ends is when a limit runs out at a pace, if it does so before its units come back.
+func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
+	if p.units <= 0 || p.micros <= 0 || l.Window == nil {
+		return time.Time{}, false
+	}
+	return AlgorithmOf(l.Algorithm).ends(p, l, now)
+}
+
+// lasts is when units are used up where lost come back meanwhile.
+func (p speed) lasts(units, lost int64, now time.Time) time.Time {
+	micros := min(words.MulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))
+	return now.Add(time.Duration(micros) * time.Microsecond)
+}
+
+func (p speed) whileRefilling(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
+	window, err := model.ParseDuration(*l.Window)
+	back := words.MulDiv(p.micros, l.Limit, cmp.Or(window, 1))
+	return p.lasts(l.Remaining, back, now), err == nil && back < p.units
+}
+
+func (p speed) whileSliding(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
+	window, err := model.ParseDuration(*l.Window)
+	return p.lasts(l.Remaining, 0, now), err == nil && words.MulDiv(window, p.units, p.micros) > l.Limit
+}
+
+func (p speed) beforeReset(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
+	at := p.lasts(l.Remaining, 0, now)
+	return at, l.ResetAt != nil && at.Before(*l.ResetAt)
+}

@@ -1,0 +1,92 @@
+package parts
+
+import (
+	"strings"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/billing"
+	invoices "quotad/internal/billing/document"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
+)
+
+// IsNote reports whether it is a credit note.
+func IsNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
+
+// PaidOn says that an invoice was paid, and the day if that was kept.
+func PaidOn(i *client.Invoice, zone *time.Location) string {
+	if i.PaidAt == nil {
+		return "Paid"
+	}
+	return "Paid on " + i.PaidAt.In(zone).Format("2 January 2006")
+}
+
+// Settled is what became of an invoice's total: what credits, the payment and credit notes took off.
+func Settled(i *client.Invoice, zone *time.Location) (all []Fact) {
+	add := func(term string, minor int64) {
+		if minor != 0 {
+			all = append(all, Fact{Term: term, Text: words.Money(minor, i.Currency)})
+		}
+	}
+	add("Credits", -i.CreditsMinor)
+	if i.PaidMinor != nil {
+		add(PaidOn(i, zone), -*i.PaidMinor)
+	}
+	add("Credit notes", -i.CreditedMinor)
+	if i.PaidMinor != nil {
+		add("Given back", max(0, *i.PaidMinor+i.CreditedMinor-i.AmountDueMinor))
+	}
+	return all
+}
+
+// Rest is what is left of an invoice's total after that, and its name.
+func Rest(i *client.Invoice) Fact {
+	switch {
+	case IsNote(i):
+		return Fact{Term: "Given back", Text: words.Money(-i.TotalMinor, i.Currency)}
+	case i.Status == "draft":
+		return Fact{Term: "So far", Text: words.Money(i.AmountDueMinor, i.Currency)}
+	case i.OpenMinor > 0:
+		return Fact{Term: "Due", Text: words.Money(i.OpenMinor, i.Currency)}
+	}
+	return Fact{Term: "Open", Text: words.Money(0, i.Currency)}
+}
+
+// PricesOf says how the amount of a usage line comes about, in the words of the document. Other lines
+// have none.
+func PricesOf(l *client.Line, currency string) []string {
+	if l.Kind != "usage" {
+		return nil
+	}
+	line := billing.Line{Kind: l.Kind, Quantity: l.Quantity, Included: l.Included, Tiers: l.Tiers, AmountMinor: l.AmountMinor}
+	if l.UnitPrice != nil {
+		line.UnitPrice = *l.UnitPrice
+	}
+	if l.PackageSize != nil && l.PackagePrice != nil {
+		line.PackageSize, line.PackagePrice = *l.PackageSize, *l.PackagePrice
+	}
+	if l.Applied != nil {
+		line.Applied = *l.Applied
+	}
+	return invoices.How(&line, currency)
+}
+
+// Paper is a document of the invoice that the address names. The page to print is shown, and the
+// others are saved.
+func Paper(v *page.Visit) (*page.View, error) {
+	name := v.R.PathValue("file")
+	id, ext, _ := strings.Cut(name, ".")
+	if ext != "html" && ext != "pdf" && ext != "csv" {
+		return nil, page.ErrMissing
+	}
+	body, header, err := v.API.InvoiceFile(v.Ctx(), id, ext)
+	if err != nil {
+		return nil, err
+	}
+	f := &page.File{MediaType: header.Get("Content-Type"), Name: "invoice-" + name, Body: body}
+	if ext == "html" {
+		f.Shown, f.Policy = true, header.Get("Content-Security-Policy")
+	}
+	return &page.View{File: f}, nil
+}

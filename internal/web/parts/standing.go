@@ -1,0 +1,110 @@
+// Package parts owns what pages of several rooms show: limits, usage, cost and papers of one customer,
+// and plays. It must not know whose page shows them: portal, admin or playground.
+package parts
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
+)
+
+// LimitsData is the part of the page that a stream sends again.
+type LimitsData struct {
+	Cards   []Card
+	Counted []CountedData
+	Filter  bool     // there are many
+	Hidden  []Hidden // values of attributes, which the form of another attribute keeps
+}
+
+// Hidden is a field that a form keeps.
+type Hidden struct{ Name, Value string }
+
+// CountedData is a meter without limits.
+type CountedData struct{ Title, Unit, Used string }
+
+// filterFrom is the number of cards from which a page has a filter.
+const filterFrom = 13
+
+// Standing is all that the limits' part of a page is made from.
+type Standing struct {
+	Quota  client.Quota
+	plan   client.Plan
+	meters page.MeterNames
+	cards  []Card
+	query  []Hidden
+}
+
+// StandingOf asks how the session's customer stands.
+func StandingOf(v *page.Visit) (*Standing, error) {
+	s := &Standing{}
+	query, values := Attributes(v)
+	var err error
+	if s.Quota, err = v.API.Quota(v.Ctx(), v.Key, query); err != nil {
+		return nil, err
+	}
+	if s.plan, err = v.Plan(s.Quota.Plan, s.Quota.PlanVersion); err != nil {
+		return nil, err
+	}
+	if s.meters, err = v.Meters(); err != nil {
+		return nil, err
+	}
+	s.cards, s.query = cardsOf(v, &s.Quota, &s.plan, s.meters), values
+	s.addOpen(v)
+	return s, nil
+}
+
+// Attributes are the values of limits per attribute that a page is asked for, as parameters of the
+// API's.
+func Attributes(v *page.Visit) (query url.Values, values []Hidden) {
+	asked := v.R.URL.Query()
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		if !strings.HasPrefix(name, "attr.") || asked.Get(name) == "" {
+			delete(asked, name)
+			continue
+		}
+		asked[name] = asked[name][:1]
+		values = append(values, Hidden{name, asked.Get(name)})
+	}
+	return asked, values
+}
+
+// Limits is the part of a page that shows it.
+func (s *Standing) Limits() LimitsData {
+	data := LimitsData{Cards: s.cards, Filter: len(s.cards) >= filterFrom, Hidden: s.query}
+	limited := map[string]bool{}
+	for i := range s.Quota.Limits {
+		if s.Quota.Limits[i].Mode != "shadow" {
+			limited[s.Quota.Limits[i].Meter] = true
+		}
+	}
+	for _, m := range s.Quota.Meters {
+		if !limited[m.Meter] {
+			data.Counted = append(data.Counted, CountedData{page.TitleOf(s.meters.Of(m.Meter)), words.Plural(m.Used, m.Unit), words.Number(m.Used)})
+		}
+	}
+	return data
+}
+
+// Periods tells billing periods apart: another one has another cost.
+func (s *Standing) Periods() string {
+	var all strings.Builder
+	for i := range s.Quota.Meters {
+		all.WriteString(s.Quota.Meters[i].PeriodStart.Format(time.RFC3339Nano))
+	}
+	return all.String()
+}
+
+// PerInterval is "a month" or "every 3 months".
+func PerInterval(p *client.Plan) string {
+	if p.IntervalCount > 1 {
+		return "every " + strconv.Itoa(p.IntervalCount) + " " + words.Plural(int64(p.IntervalCount), p.Interval)
+	}
+	return "a " + p.Interval
+}

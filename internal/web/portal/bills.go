@@ -1,0 +1,231 @@
+package portal
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
+	"quotad/internal/web/words"
+)
+
+// The portal's invoices. An invoice is shown only after the API has said that it is the session's
+// customer's.
+
+// billRow is an invoice in the list.
+type billRow struct{ Number, Kind, Period, Total, Amount, URL, Status, Class string }
+
+type billsData struct {
+	Rows []billRow
+	Next string
+}
+
+// billStates are the words of the portal for what an invoice is.
+var billStates = map[string]struct{ text, class string }{
+	"draft": {"Draft", ""}, "finalized": {"To be paid", "high"}, "paid": {"Paid", "good"},
+	"void": {"Void", ""}, "credited": {"Credited", ""},
+}
+
+var billKinds = map[string]string{"period": "Invoice", "opening": "First invoice", "credit_note": "Credit note"}
+
+func (v *visit) bills() (*page.View, error) {
+	list, err := v.API.InvoicesOf(v.Ctx(), v.Key, v.Query())
+	if err != nil {
+		return nil, err
+	}
+	data := billsData{Next: v.Next(list.NextCursor)}
+	for i := range list.Items {
+		data.Rows = append(data.Rows, v.billRow(&list.Items[i]))
+	}
+	return &page.View{Sheet: "bills", Title: "Invoices", Tab: "invoices", Data: data}, nil
+}
+
+func (v *visit) billRow(i *client.Invoice) billRow {
+	state := billStates[i.Status]
+	row := billRow{
+		Number: "Draft", Kind: billKinds[i.Kind], Period: words.Span(i.PeriodStart, i.PeriodEnd, v.Zone),
+		Total: words.Money(i.TotalMinor, i.Currency), Amount: parts.Rest(i).Text, Status: state.text, Class: state.class,
+	}
+	switch {
+	case parts.IsNote(i):
+		row.Status, row.Class = "Given back", ""
+	case i.Status == "finalized" && i.OpenMinor == 0:
+		row.Status, row.Class = "Settled", "good"
+	}
+	if i.Number != nil {
+		row.Number = *i.Number
+	}
+	if i.ID != nil {
+		row.URL = "/portal/invoices/" + page.Segment(*i.ID)
+	}
+	return row
+}
+
+// billData is one invoice.
+type billData struct {
+	billRow
+	Lines  []billLine
+	Totals []parts.CostLine
+	Sum    parts.CostLine
+	Says   string      // what the amount is: what is due, was given back or was paid
+	Of     *page.Link  // of a credit note: the invoice that it credits
+	Reason string      // and why
+	Notes  []page.Link // credit notes of the invoice
+	Page   string      // the same as a page to print, as PDF and as CSV
+	PDF    string
+	CSV    string
+}
+
+type billLine struct {
+	parts.CostLine
+	Prices        []string // how the amount of a usage line comes about
+	Period, Hours string   // where the hours of a usage line are
+}
+
+// ownInvoice is the invoice of an address, if it is the customer's. Another customer's is not found.
+func (v *visit) ownInvoice(id string) (*client.Invoice, error) {
+	i, err := v.API.Invoice(v.Ctx(), id)
+	if err != nil {
+		return nil, err
+	}
+	if i.Customer != v.Customer.Key {
+		return nil, page.ErrMissing
+	}
+	return &i, nil
+}
+
+func (v *visit) bill() (*page.View, error) {
+	i, err := v.ownInvoice(v.R.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	data := billData{billRow: v.billRow(i)}
+	at := "/portal/invoices/file/" + page.Segment(*i.ID)
+	data.Page, data.PDF, data.CSV = at+".html", at+".pdf", at+".csv"
+	for _, l := range i.Lines {
+		line := billLine{CostLine: parts.LineOf(&l, i.Currency), Prices: parts.PricesOf(&l, i.Currency)}
+		if !l.From.Equal(i.PeriodStart) || !l.To.Equal(i.PeriodEnd) {
+			line.Period = words.Span(l.From, l.To, v.Zone)
+		}
+		if l.Kind == "usage" || l.Kind == "correction" {
+			line.Hours = data.URL + "/lines/" + strconv.Itoa(l.N)
+		}
+		data.Lines = append(data.Lines, line)
+	}
+	add := func(name, how string, minor int64) {
+		data.Totals = append(data.Totals, parts.CostLine{Name: name, How: how, Amount: words.Money(minor, i.Currency)})
+	}
+	if len(i.Taxes) > 0 {
+		add("Subtotal", "", i.SubtotalMinor)
+	}
+	for _, t := range i.Taxes {
+		add(t.Name, t.Percent+" %", t.TaxMinor)
+	}
+	if all := parts.Settled(i, v.Zone); len(all) > 0 {
+		add("Total", "", i.TotalMinor)
+		for _, f := range all {
+			data.Totals = append(data.Totals, parts.CostLine{Name: f.Term, Amount: f.Text})
+		}
+	}
+	left := parts.Rest(i)
+	data.Sum, data.Says = parts.CostLine{Name: left.Term, Amount: left.Text}, left.Term
+	switch {
+	case i.Status == "paid" && !parts.IsNote(i):
+		data.Says = parts.PaidOn(i, v.Zone)
+		if i.PaidMinor != nil {
+			data.Amount = words.Money(*i.PaidMinor, i.Currency)
+		}
+	case i.OpenMinor > 0 && i.DueAt != nil:
+		data.Says = "Due by " + i.DueAt.In(v.Zone).Format("2 January 2006")
+	}
+	if err := v.notes(i, &data); err != nil {
+		return nil, err
+	}
+	return &page.View{Sheet: "bill", Title: data.Kind + " " + data.Number, Tab: "invoices", Data: data}, nil
+}
+
+// notes leads from a credit note to its invoice, and from an invoice to its notes. These are of the
+// same period.
+func (v *visit) notes(i *client.Invoice, data *billData) error {
+	switch {
+	case parts.IsNote(i) && i.Of != nil:
+		of, err := v.ownInvoice(*i.Of)
+		if err != nil {
+			return err
+		}
+		row := v.billRow(of)
+		data.Of = &page.Link{Text: row.Number, URL: row.URL}
+		if i.Reason != nil {
+			data.Reason = *i.Reason
+		}
+	case i.CreditedMinor != 0:
+		query := url.Values{"customer": {i.Customer}, "test_clock": {"any"}, "limit": {"1000"}}
+		query.Set("from", i.PeriodEnd.Format(time.RFC3339Nano))
+		query.Set("to", i.PeriodEnd.Add(time.Microsecond).Format(time.RFC3339Nano))
+		list, err := v.API.Invoices(v.Ctx(), query)
+		if err != nil {
+			return err
+		}
+		for n := range list.Items {
+			if note := &list.Items[n]; parts.IsNote(note) && note.Of != nil && *note.Of == *i.ID {
+				row := v.billRow(note)
+				data.Notes = append(data.Notes, page.Link{Text: row.Kind + " " + row.Number + ": " + row.Amount, URL: row.URL})
+			}
+		}
+	}
+	return nil
+}
+
+// billFile passes on a document that the API draws of an invoice.
+func (v *visit) billFile() (*page.View, error) {
+	id, _, _ := strings.Cut(v.R.PathValue("file"), ".")
+	if _, err := v.ownInvoice(id); err != nil {
+		return nil, err
+	}
+	return parts.Paper(v.Visit)
+}
+
+// hoursData is what a line of an invoice adds up.
+type hoursData struct {
+	Back, Invoice, Line string
+	Hours               []hourRow
+	Adjustments         []hourRow
+	Sum                 string
+	Left                int // hours that are not shown; the CSV of the usage page has them
+}
+
+type hourRow struct{ When, Units, Why string }
+
+// maxHourRows is more than a month of hours; of a year's line the first are shown.
+const maxHourRows = 1000
+
+func (v *visit) billHours() (*page.View, error) {
+	i, err := v.ownInvoice(v.R.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(v.R.PathValue("n"))
+	if err != nil || n < 1 || n > len(i.Lines) {
+		return nil, page.ErrMissing
+	}
+	used, err := v.API.LineUsage(v.Ctx(), *i.ID, n, nil)
+	if err != nil {
+		return nil, err
+	}
+	row := v.billRow(i)
+	data := hoursData{Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: parts.LineOf(&i.Lines[n-1], i.Currency).Name, Sum: words.Number(i.Lines[n-1].Quantity)}
+	for at, h := range used.Hours {
+		if at == maxHourRows {
+			data.Left = len(used.Hours) - at
+			break
+		}
+		data.Hours = append(data.Hours, hourRow{h.Start.In(v.Zone).Format("Mon 2 Jan 2006, 15:04"), words.Number(h.Admitted), ""})
+	}
+	for _, a := range used.Adjustments {
+		data.Adjustments = append(data.Adjustments, hourRow{a.Hour.In(v.Zone).Format("Mon 2 Jan 2006, 15:04"), words.Number(a.Cost), a.Reason})
+	}
+	return &page.View{Sheet: "hours", Title: data.Line, Tab: "invoices", Data: data}, nil
+}

@@ -1,0 +1,59 @@
+package portal
+
+import (
+	"net/http"
+
+	"quotad/internal/web/page"
+)
+
+// The way into the portal and out of it.
+
+// door shows the button of a link. It spends nothing, so that previews of a link burn nothing.
+func (v *visit) door() (*page.View, error) {
+	now, err := v.Site.Options.Now(v.Ctx())
+	if err != nil {
+		return nil, err
+	}
+	link, err := v.Site.Options.Store.PortalLink(v.Ctx(), v.R.PathValue("token"), now)
+	if err != nil {
+		return nil, err
+	}
+	v.Look = page.Look{Theme: link.Theme, Embed: link.EmbedOrigin}
+	return &page.View{Sheet: "door", Layout: "plain", Title: "Open your usage", Data: struct{ Action string }{v.R.URL.EscapedPath()}}, nil
+}
+
+// enter spends a link, and begins the session that it is for.
+func (v *visit) enter() (*page.View, error) {
+	now, err := v.Site.Options.Now(v.Ctx())
+	if err != nil {
+		return nil, err
+	}
+	token := v.R.PathValue("token")
+	link, err := v.Site.Options.Store.PortalLink(v.Ctx(), token, now)
+	if err != nil {
+		return nil, err
+	}
+	kind := v.Site.Sessions.Portal
+	if link.EmbedOrigin != "" {
+		kind = v.Site.Sessions.Embedded
+	}
+	err = v.Site.Open(v.W, v.R, kind, page.NewSession{Link: token}, map[string]string{
+		page.KeyCustomer: link.Customer, page.KeyTheme: link.Theme, page.KeyBack: link.ReturnURL, page.KeyEmbed: link.EmbedOrigin,
+	})
+	return &page.View{To: link.Path}, err
+}
+
+// leave ends the session.
+func (v *visit) leave() (*page.View, error) {
+	if err := v.Session.End(v.W); err != nil {
+		return nil, err
+	}
+	v.Session = nil
+	said := &page.Message{Status: http.StatusOK, Title: "You have signed out", Text: "A new link shows your usage again."}
+	if v.Look.Back != "" {
+		said.Link = &page.Link{Text: "Back to " + v.Site.Options.Brand.DisplayName(), URL: v.Look.Back}
+	}
+	return said.View(), nil
+}
+
+func (v *visit) toPortal() (*page.View, error) { return &page.View{To: "/portal"}, nil }

@@ -1,0 +1,167 @@
+package portal
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/parts"
+	"quotad/internal/web/words"
+)
+
+// planData is a plan as a customer reads it.
+type planData struct {
+	Name, Version, Since string
+	Price                string
+	Notes                []string
+	Meters               []planMeter
+	Versions             []planVersion
+	Following            bool // newer versions count by themselves
+}
+
+// planMeter is what a plan says of one meter.
+type planMeter struct {
+	Title  string
+	Limits []string
+	Prices []string
+}
+
+type planVersion struct {
+	Version, Since, Price string
+	Here                  bool
+}
+
+func (v *visit) planPage() (*page.View, error) {
+	plan, err := v.Plan(v.Customer.Plan, v.Customer.EffectiveVersion)
+	if err != nil {
+		return nil, err
+	}
+	names, err := v.Meters()
+	if err != nil {
+		return nil, err
+	}
+	list, err := v.API.Versions(v.Ctx(), plan.Key, url.Values{"limit": {"100"}})
+	if err != nil {
+		return nil, err
+	}
+	data := planData{
+		Name: cmp.Or(plan.Name, plan.Key), Version: words.Number(int64(plan.Version)), Since: v.day(plan.CreatedAt),
+		Price: planPrice(&plan), Notes: planNotes(&plan), Following: v.Customer.PlanVersion == nil,
+	}
+	for _, key := range parts.MetersOf(&plan) {
+		data.Meters = append(data.Meters, v.planMeter(&plan, names.Of(key)))
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.Version > plan.Version {
+			continue // not the customer's
+		}
+		data.Versions = append(data.Versions, planVersion{words.Number(int64(p.Version)), v.day(p.CreatedAt), planPrice(p), p.Version == plan.Version})
+	}
+	return &page.View{Sheet: "plan", Title: "Plan", Tab: "plan", Data: data}, nil
+}
+
+func (v *visit) day(at time.Time) string { return at.In(v.Zone).Format("2 January 2006") }
+
+// planPrice is the base price and its interval.
+func planPrice(p *client.Plan) string {
+	if p.BasePriceMinor == 0 {
+		return "No base price"
+	}
+	return words.Money(p.BasePriceMinor, p.Currency) + " " + parts.PerInterval(p)
+}
+
+func planNotes(p *client.Plan) (notes []string) {
+	if p.BasePriceMinor > 0 && p.BaseIn == "advance" {
+		notes = append(notes, "The base price is due before each period.")
+	}
+	if p.MinimumMinor > 0 {
+		notes = append(notes, "A period costs at least "+words.Money(p.MinimumMinor, p.Currency)+".")
+	}
+	return notes
+}
+
+func (v *visit) planMeter(plan *client.Plan, m client.Meter) planMeter {
+	row := planMeter{Title: page.TitleOf(m)}
+	for _, l := range plan.Limits {
+		if l.Meter != m.Key || l.Mode == "shadow" {
+			continue
+		}
+		state := client.QuotaLimit{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Remaining: l.Limit}
+		if l.Burst != nil {
+			state.Remaining = *l.Burst
+		}
+		text := parts.Rule(&state, &l)
+		switch {
+		case l.Limit == 0:
+			text = "Nothing is let through"
+		case l.Mode == "soft":
+			text += ", and on beyond it"
+		}
+		if l.Per != "" {
+			text += ", for each " + l.Per
+		}
+		row.Limits = append(row.Limits, text)
+	}
+	if row.Limits == nil {
+		row.Limits = []string{"No limit"}
+	}
+	for i := range plan.Prices {
+		if plan.Prices[i].Meter == m.Key {
+			row.Prices = priceWords(&plan.Prices[i], plan.Currency, m.Unit)
+		}
+	}
+	if row.Prices == nil {
+		row.Prices = []string{"Free"}
+	}
+	return row
+}
+
+// priceWords says what units cost.
+func priceWords(p *client.Price, currency, unit string) (all []string) {
+	switch {
+	case p.Model == "per_unit" && p.UnitPrice != nil:
+		all = append(all, words.PerUnit(*p.UnitPrice, currency))
+	case p.Model == "package" && p.PackagePrice != nil && p.PackageSize != nil:
+		all = append(all, fmt.Sprintf("%s for every %s begun", words.Price(*p.PackagePrice, currency), words.Short(*p.PackageSize)))
+	case p.Model == "graduated", p.Model == "volume":
+		all = append(all, tierWords(p, currency)...)
+	default: // a test asks for words of each
+		all = append(all, p.Model)
+	}
+	if p.Included > 0 {
+		all = append([]string{words.Short(p.Included) + " " + words.Plural(p.Included, cmp.Or(unit, "unit")) + " included, then"}, all...)
+	}
+	if p.MinimumMinor != nil && *p.MinimumMinor > 0 {
+		all = append(all, "at least "+words.Money(*p.MinimumMinor, currency)+" a period")
+	}
+	if p.MaximumMinor != nil {
+		all = append(all, "at most "+words.Money(*p.MaximumMinor, currency)+" a period")
+	}
+	return all
+}
+
+// tierWords says what each tier costs.
+func tierWords(p *client.Price, currency string) (all []string) {
+	if p.Model == "volume" {
+		all = append(all, "all at the price of the tier that they reach:")
+	}
+	var from int64
+	for _, t := range p.Tiers {
+		text := words.PerUnit(t.UnitPrice, currency)
+		if t.FlatPrice != nil && strings.Trim(*t.FlatPrice, "0.") != "" {
+			text += " and " + words.Price(*t.FlatPrice, currency)
+		}
+		if t.UpTo == nil {
+			all = append(all, "above "+words.Short(from)+": "+text)
+			break
+		}
+		all = append(all, "up to "+words.Short(*t.UpTo)+": "+text)
+		from = *t.UpTo
+	}
+	return all
+}

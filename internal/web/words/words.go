@@ -1,0 +1,270 @@
+// Package words writes numbers, money, instants, small drawings and the texts of the API as people read
+// them. It is pure.
+package words
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	invoices "quotad/internal/billing/document"
+	"quotad/internal/billing/rating"
+	"quotad/internal/plans"
+)
+
+// Numbers, money and instants as people read them.
+
+// Number groups digits by three.
+func Number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
+
+// Money writes minor units of a currency, as on invoices.
+func Money(minor int64, currency string) string { return invoices.Money(minor, currency) }
+
+// Price writes a unit price, a decimal of any length, with the currency's digits at least.
+func Price(decimal, currency string) string {
+	digits, _ := plans.Exponent(currency)
+	whole, fraction, _ := strings.Cut(decimal, ".")
+	fraction = strings.TrimRight(fraction, "0")
+	if len(fraction) < digits && fraction != "" || len(fraction) < digits && whole != "0" {
+		fraction += strings.Repeat("0", digits-len(fraction))
+	}
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	return rating.Money(whole, currency)
+}
+
+// PerUnit writes a price of one unit, or of a thousand or a million where one costs too little to
+// be read.
+func PerUnit(decimal, currency string) string {
+	words := " each"
+	for _, w := range []string{" a thousand", " a million"} {
+		whole, fraction, _ := strings.Cut(decimal, ".")
+		if strings.Trim(whole, "0") != "" || !strings.HasPrefix(fraction, "000") {
+			break
+		}
+		fraction += "000"
+		decimal, words = cmp.Or(strings.TrimLeft(fraction[:3], "0"), "0")+"."+fraction[3:], w
+	}
+	return Price(decimal, currency) + words
+}
+
+// Short writes a large number as "2.5 million", where that loses nothing.
+func Short(n int64) string {
+	for _, s := range []struct {
+		size int64
+		name string
+	}{{1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}} {
+		if n >= s.size && n%(s.size/10) == 0 {
+			text := strconv.FormatInt(n/s.size, 10)
+			if tenth := n % s.size / (s.size / 10); tenth > 0 {
+				text += "." + strconv.FormatInt(tenth, 10)
+			}
+			return rating.Grouped(text) + " " + s.name
+		}
+	}
+	return Number(n)
+}
+
+// Plural is a unit's word for so many.
+func Plural(n int64, unit string) string {
+	if n == 1 || unit == "" || strings.HasSuffix(unit, "s") {
+		return unit
+	}
+	if last, _ := utf8.DecodeLastRuneInString(unit); !unicode.IsLetter(last) || last > unicode.MaxASCII {
+		return unit
+	}
+	for _, hissing := range []string{"ch", "sh", "x", "z"} {
+		if strings.HasSuffix(unit, hissing) {
+			return unit + "es"
+		}
+	}
+	if strings.HasSuffix(unit, "y") && !strings.ContainsAny(unit[max(0, len(unit)-2):len(unit)-1], "aeiou") {
+		return strings.TrimSuffix(unit, "y") + "ies"
+	}
+	return unit + "s"
+}
+
+// Until writes how long it is, as the script's countdown does.
+func Until(d time.Duration) string {
+	s := max(0, int64((d+time.Second-1)/time.Second))
+	switch days, hours := s/86400, s/3600; {
+	case days > 0:
+		return fmt.Sprintf("%d d %d h", days, s%86400/3600)
+	case hours > 0:
+		return fmt.Sprintf("%d h %d min", hours, s%3600/60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// When writes an instant by the customer's clock, as short as it is clear at now.
+func When(at, now time.Time, zone *time.Location) string {
+	at, now = at.In(zone), now.In(zone)
+	clock := at.Format("15:04")
+	switch days := DaysBetween(now, at); {
+	case days == 0:
+		return clock
+	case days == 1:
+		return "tomorrow, " + clock
+	case days == -1:
+		return "yesterday, " + clock
+	case at.Year() == now.Year():
+		return at.Format("2 Jan, ") + clock
+	}
+	return at.Format("2 Jan 2006, ") + clock
+}
+
+// DaysBetween counts midnights from a to b, both by one zone.
+func DaysBetween(a, b time.Time) int {
+	day := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
+	return int(day(b).Sub(day(a)) / (24 * time.Hour))
+}
+
+// Around is when, for what is only guessed: by the quarter of an hour today, else by the day.
+func Around(at, now time.Time, zone *time.Location) string {
+	at, now = at.In(zone), now.In(zone)
+	switch days := DaysBetween(now, at); {
+	case days == 0:
+		return "today around " + at.Round(5*time.Minute).Format("15:04")
+	case days == 1:
+		return "tomorrow around " + at.Round(time.Hour).Format("15:04")
+	case at.Year() == now.Year():
+		return "around " + at.Format("2 January")
+	}
+	return "around " + at.Format("2 January 2006")
+}
+
+// Span writes the time [from, to) by days where both are midnight.
+func Span(from, to time.Time, zone *time.Location) string {
+	from, to = from.In(zone), to.In(zone)
+	midnight := func(t time.Time) bool {
+		hour, minute, second := t.Clock()
+		return hour+minute+second == 0 && t.Nanosecond() == 0
+	}
+	if !midnight(from) || !midnight(to) {
+		return from.Format("2 Jan 2006, 15:04") + " – " + to.Format("2 Jan 2006, 15:04")
+	}
+	last := to.AddDate(0, 0, -1)
+	switch {
+	case from.Equal(last):
+		return last.Format("2 January 2006")
+	case from.Year() == last.Year() && from.Month() == last.Month():
+		return from.Format("2") + " – " + last.Format("2 January 2006")
+	case from.Year() == last.Year():
+		return from.Format("2 Jan") + " – " + last.Format("2 Jan 2006")
+	}
+	return from.Format("2 Jan 2006") + " – " + last.Format("2 Jan 2006")
+}
+
+// ZoneText names a zone and its offset at an instant.
+func ZoneText(at time.Time, zone *time.Location) string {
+	_, offset := at.In(zone).Zone()
+	if zone == time.UTC || zone.String() == "UTC" {
+		return "UTC"
+	}
+	sign := "+"
+	if offset < 0 {
+		sign, offset = rating.Minus, -offset
+	}
+	text := fmt.Sprintf("%s (UTC%s%d", zone, sign, offset/3600)
+	if minutes := offset % 3600 / 60; minutes > 0 {
+		text += fmt.Sprintf(":%02d", minutes)
+	}
+	return text + ")"
+}
+
+// Lasted writes how long something took or takes, in its largest whole unit.
+func Lasted(d time.Duration) string {
+	for _, u := range []struct {
+		of   time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}} {
+		if d >= 2*u.of {
+			return fmt.Sprintf("%d %s", d/u.of, Plural(2, u.name))
+		}
+	}
+	n := max(0, int64(d/time.Second))
+	return fmt.Sprintf("%d %s", n, Plural(n, "second"))
+}
+
+// Sized writes bytes as people read them, in units of a thousand, rounded down.
+func Sized(n int64) string {
+	const units = "kMGTPE"
+	size := int64(1)
+	at := -1
+	for n/size >= 1000 && at < len(units)-1 {
+		size *= 1000
+		at++
+	}
+	if at < 0 {
+		return Number(n) + " B"
+	}
+	text := strconv.FormatInt(n/size, 10)
+	if n/size < 10 {
+		text += "." + strconv.FormatInt(n%size/(size/10), 10)
+	}
+	return text + " " + units[at:at+1] + "B"
+}
+
+// ShareOf is n of all in percent, with one digit after the point, rounded down.
+func ShareOf(n, all int64) string {
+	if all == 0 {
+		return "–"
+	}
+	tenths := MulDiv(n, 1000, all)
+	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
+}
+
+// MulDiv is a·b/c, rounded down, for numbers that are not below 0. It stops at 2⁶³−1.
+func MulDiv(a, b, c int64) int64 {
+	if c == 0 {
+		return 1<<63 - 1
+	}
+	q := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
+	if q.Quo(q, big.NewInt(c)); !q.IsInt64() {
+		return 1<<63 - 1
+	}
+	return q.Int64()
+}
+
+// Charts are SVG that fits any width without script: positions across are in percent, those down
+// in pixels, and colours come from classes, so that no style stands in them.
+
+// Drawing collects an SVG.
+type Drawing struct{ strings.Builder }
+
+// Add writes SVG, as fmt.Fprintf does.
+func (d *Drawing) Add(format string, args ...any) { fmt.Fprintf(&d.Builder, format, args...) }
+
+// HTML is the drawing as a part of a page.
+func (d *Drawing) HTML() template.HTML {
+	return template.HTML(d.String()) //nolint:gosec // made of numbers, fixed text and escaped text
+}
+
+// Bar is how much of a limit is used.
+func Bar(used, limit int64) template.HTML {
+	level := ""
+	shown := MulDiv(max(0, min(used, limit)), 1000, max(1, limit)) // thousandths
+	switch {
+	case used >= limit:
+		level = " full"
+	case shown >= 800:
+		level = " high"
+	}
+	if used > 0 {
+		shown = max(shown, 8) // so that a little can be seen
+	}
+	var d Drawing
+	d.Add(`<svg class="bar" width="100%%" height="8" aria-hidden="true"><rect class="track" width="100%%" height="8" rx="4"/>`)
+	if shown > 0 {
+		d.Add(`<rect class="fill%s" width="%d.%d%%" height="8" rx="4"/>`, level, shown/10, shown%10)
+	}
+	d.Add(`</svg>`)
+	return d.HTML()
+}
