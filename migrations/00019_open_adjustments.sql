@@ -22,26 +22,37 @@ CREATE TABLE IF NOT EXISTS open_adjustments (
 
 -- Triggers, since nodes of the version before take adjustments and give them up, too. A row is
 -- deleted when an invoice takes its adjustment. It comes back when a draft gives the adjustment up, or
--- its invoice becomes void. The lock of the customer's billing keeps these apart.
+-- its invoice becomes void, unless another invoice has it. A correction of nothing has no line, so what
+-- it corrects may be reissued, and counts the same. The lock of the customer's billing keeps these apart.
 -- +goose StatementBegin
-CREATE OR REPLACE FUNCTION adjustment_taken() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION adjustment_taken() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
-    DELETE FROM open_adjustments WHERE customer = NEW.customer AND hour = NEW.hour AND meter = NEW.meter AND key = NEW.key;
+    DELETE FROM open_adjustments WHERE ctid = ANY (ARRAY(
+        SELECT q.ctid FROM added a, LATERAL (
+            SELECT ctid FROM open_adjustments WHERE customer = a.customer AND hour = a.hour AND meter = a.meter AND key = a.key OFFSET 0) q));
     RETURN NULL;
 END $$;
 CREATE OR REPLACE FUNCTION adjustment_given_up() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO open_adjustments (customer, hour, meter, key) VALUES (OLD.customer, OLD.hour, OLD.meter, OLD.key) ON CONFLICT DO NOTHING;
+    INSERT INTO open_adjustments (customer, hour, meter, key)
+        SELECT OLD.customer, OLD.hour, OLD.meter, OLD.key WHERE NOT EXISTS (
+            SELECT FROM line_adjustments l JOIN invoices i ON i.id = l.invoice_id AND i.status <> 'void'
+            WHERE l.customer = OLD.customer AND l.meter = OLD.meter AND l.hour = OLD.hour AND l.key = OLD.key OFFSET 0)
+        ON CONFLICT DO NOTHING;
     RETURN NULL;
 END $$;
 CREATE OR REPLACE FUNCTION invoice_void() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO open_adjustments (customer, hour, meter, key)
-        SELECT customer, hour, meter, key FROM line_adjustments WHERE invoice_id = NEW.id ON CONFLICT DO NOTHING;
+        SELECT customer, hour, meter, key FROM line_adjustments t WHERE invoice_id = NEW.id AND NOT EXISTS (
+            SELECT FROM line_adjustments l JOIN invoices i ON i.id = l.invoice_id AND i.status <> 'void'
+            WHERE l.customer = t.customer AND l.meter = t.meter AND l.hour = t.hour AND l.key = t.key OFFSET 0)
+        ON CONFLICT DO NOTHING;
     RETURN NULL;
 END $$;
 -- +goose StatementEnd
-CREATE OR REPLACE TRIGGER adjustment_taken AFTER INSERT ON line_adjustments FOR EACH ROW EXECUTE FUNCTION adjustment_taken();
+CREATE OR REPLACE TRIGGER adjustment_taken AFTER INSERT ON line_adjustments REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION adjustment_taken();
 CREATE OR REPLACE TRIGGER adjustment_given_up AFTER DELETE ON line_adjustments FOR EACH ROW EXECUTE FUNCTION adjustment_given_up();
 CREATE OR REPLACE TRIGGER invoice_void AFTER UPDATE OF status ON invoices
     FOR EACH ROW WHEN (NEW.status = 'void' AND OLD.status <> 'void') EXECUTE FUNCTION invoice_void();

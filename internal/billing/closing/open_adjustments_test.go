@@ -257,6 +257,54 @@ func TestADroppedOpeningGivesUpItsAdjustments(t *testing.T) {
 	}
 }
 
+// A correction of nothing has no line, so the corrected invoice may be reissued. Both take the
+// adjustment then. While one of them has it, it is not in the queue.
+func TestAnAdjustmentThatTwoInvoicesTook(t *testing.T) {
+	for _, reissue := range []bool{false, true} {
+		w := newWorld(t)
+		planstest.Declare(t, w.store, "api")
+		w.plan("pro", 2000, `[{"meter":"api","model":"per_unit","unit_price":"0.01","included":100}]`)
+		planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
+		id := w.customer("acme", "pro")
+		w.clock("2026-02-01T01:00:10Z")
+		w.adjust("acme", "api", "2026-01-12T00:00:00Z", 60, "late")
+		w.clock("2026-03-01T01:00:10Z")
+		all := w.stored(id)
+		_, err := w.invoices.Void(t.Context(), all[0].ID, "a test", true)
+		w.check(err)
+		w.queued("february has it", id)
+		w.clock("2026-03-02T01:00:10Z")
+		_, err = w.invoices.Void(t.Context(), all[1].ID, "a test", reissue)
+		w.check(err)
+		w.queued("january's reissue has it", id)
+	}
+}
+
+// However many adjustments an invoice takes, one statement takes them from the queue.
+func TestManyAreTakenAtOnce(t *testing.T) {
+	w, id := begun(t)
+	w.clock("2026-02-01T00:00:10Z")
+	w.exec(`INSERT INTO open_adjustments SELECT customer_id, 0, 1, gen_random_uuid() FROM invoices, generate_series(1, 1001)`)
+	plan := pgtest.Query[string](t, w.url, `EXPLAIN (ANALYZE, FORMAT JSON) INSERT INTO line_adjustments (invoice_id, customer, meter, hour, key, cost, at, reason)
+		SELECT id, customer, meter, hour, key, 1, 0, '' FROM open_adjustments, invoices LIMIT 1000`)
+	var read []struct {
+		Triggers []struct {
+			Name  string `json:"Trigger Name"`
+			Calls int    `json:"Calls"`
+		} `json:"Triggers"`
+	}
+	w.check(json.Unmarshal([]byte(plan), &read))
+	calls := 0
+	for _, trigger := range read[0].Triggers {
+		if trigger.Name == "adjustment_taken" {
+			calls += trigger.Calls
+		}
+	}
+	if left := planstest.Count(t, w.store, "count(*) FROM open_adjustments WHERE customer = $1", id); calls != 1 || left != 1 {
+		t.Errorf("%d calls left %d adjustments in the queue", calls, left)
+	}
+}
+
 // The database knows the shard of a customer, for what nodes of the version before leave out.
 func TestShardsInTheDatabase(t *testing.T) {
 	url := pgtest.NewDatabase(t)
