@@ -101,8 +101,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		return nil, err
 	}
 	n.cleaner = upkeep.NewCleaner(upkeep.CleanerOptions{
-		Pool: n.reads, Now: n.clock.Now, Stopwatch: stopwatch,
-		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
+		Pool: n.reads, Now: n.clock.Now, Stopwatch: stopwatch, Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
 	n.archiver = sweep.NewArchiver(n.store, n.catalog.Fresh, log)
 	n.accounts = accounts.New(n.store, hooks)
@@ -114,8 +113,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.api = api.New(api.Options{
 		Options: serve.Options{
 			Engine: n.engine, Catalog: n.catalog, Store: n.store, Accounts: n.accounts, Invoices: invoices, Closing: n.closing,
-			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
-			Registry: registry, Log: log,
+			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now, Registry: registry, Log: log,
 			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
 		},
 		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}),
