@@ -114,13 +114,11 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.api = api.New(api.Options{
 		Options: serve.Options{
 			Engine: n.engine, Catalog: n.catalog, Store: n.store, Accounts: n.accounts, Invoices: invoices, Closing: n.closing,
-			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
-			Registry: registry, Log: log,
+			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now, Registry: registry, Log: log,
 			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
 		},
 		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}),
-		PublicURL:  s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version,
-		Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
+		PublicURL:  s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version, Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
 	})
 	registry.MustRegister(newGauges(n))
 

@@ -227,11 +227,3 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 		}
 	}
 }
-
-func at(text string) int64 {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		panic(err)
-	}
-	return t.UnixMicro()
-}

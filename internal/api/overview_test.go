@@ -2,16 +2,15 @@ package api
 
 import (
 	"encoding/json"
-	"net/http/httptest"
-	"sync/atomic"
-
-	"github.com/prometheus/client_golang/prometheus"
-
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/plans"
 	"quotad/internal/testkit/pgtest"
@@ -148,7 +147,7 @@ func TestOverviewOfMany(t *testing.T) {
 	if f := got["fullest"].(map[string]any); slices.Compare(fullest(got), want) != 0 || f["complete"] != false || f["counters"] != 0. || f["judged"] != 1. {
 		t.Errorf("%v", f)
 	}
-	parts := n.server.Server.Options
+	parts := n.server.Options
 	parts.Registry = prometheus.NewRegistry()
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/overview", nil)
 	r.Header.Set("Authorization", "Bearer "+adminSecret)

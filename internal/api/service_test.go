@@ -160,7 +160,7 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
-	parts := n.server.Server.Options
+	parts := n.server.Options
 	parts.Deadline, parts.Registry = 300*time.Millisecond, prometheus.NewRegistry()
 	hasty := httptest.NewServer(New(Options{Options: parts}).Handler())
 	defer hasty.Close()

@@ -31,6 +31,7 @@ func (*inTurn) Hits() int { return 1 }
 // Rows implements queue.Item.
 func (*inTurn) Rows() int { return 1 }
 
+// NewTurns makes places, one at least.
 func NewTurns(places int) *Turns { return &Turns{free: max(1, places)} }
 
 // Take waits for a place. The error is ctx's.
