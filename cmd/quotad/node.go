@@ -117,8 +117,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
 		},
 		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}),
-		PublicURL:  s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version,
-		Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
+		PublicURL:  s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version, Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
 	})
 	registry.MustRegister(newGauges(n))
 

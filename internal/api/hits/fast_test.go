@@ -20,7 +20,7 @@ func TestClientOfAFastHitGoesAway(t *testing.T) {
 	w := newWaits(time.Hour)
 	w.every = time.Millisecond
 	fast, why := make(chan struct{}), make(chan error, 1)
-	server := fastpath.New(&http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	server := fastpath.New(&http.Server{ReadHeaderTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if _, netHTTP := rw.(http.Flusher); netHTTP {
 			return
 		}

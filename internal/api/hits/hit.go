@@ -152,10 +152,10 @@ func (h *hit) names() serve.Names { return serve.Names{Customer: h.Customer, Met
 
 var denyStatusParam = apidoc.Param{Name: "deny_status", Type: "string", Doc: "The status of a refusal. 429 when left out.", Enum: []string{"200", "403", "429"}}
 
-// Pattern is the path of hits, which the fast path hands straight to their route.
+// Pattern is the route of single hits, which are the whole load.
 const Pattern = "/v1/hits"
 
-// Routes are those of hits.
+// Routes are those of hits and refunds. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
 	charging := []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindRefunded, problem.KindUnderWay}
 	return []serve.Route{

@@ -135,7 +135,7 @@ func (s *Room) answerReservation(w http.ResponseWriter, h *hit, made *locked.Res
 	return respond.Write(w, http.StatusCreated, respond.PlainJSON, buf.B)
 }
 
-// ReservationRoutes are those of reservations.
+// ReservationRoutes are those of reservations. A nil Room describes them.
 func (s *Room) ReservationRoutes() []serve.Route {
 	const one = reservationsPattern + "/{id}"
 	return []serve.Route{

@@ -156,7 +156,7 @@ func noMemory(err error) bool {
 	return errors.Is(err, respond.ErrMemory) || errors.Is(err, respond.ErrMemoryShare)
 }
 
-// LogInternal logs the cause of a 500, which the client is not told.
+// LogInternal logs an error that is our own fault.
 func (s *Server) LogInternal(r *http.Request, f *problem.Fault, err error) {
 	if f.Kind == problem.KindInternal {
 		s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)

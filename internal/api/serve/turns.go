@@ -31,7 +31,7 @@ func (*inTurn) Hits() int { return 1 }
 // Rows implements queue.Item.
 func (*inTurn) Rows() int { return 1 }
 
-// NewTurns is a queue for so many places, at least one.
+// NewTurns makes places, one at least.
 func NewTurns(places int) *Turns { return &Turns{free: max(1, places)} }
 
 // Take waits for a place. The error is ctx's.

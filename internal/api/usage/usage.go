@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// MaxPoints is how many points one answer has at most.
+	// MaxPoints is how many points of usage an answer has at most.
 	MaxPoints = 10_000
 	// MaxHours is how many hours with usage one request may read: 22 years of them.
 	MaxHours = 200_000
