@@ -61,7 +61,7 @@ build: ## build bin/quotad, a static binary
 LONGEST := ./internal/quota ./internal/api ./cmd/quotad
 
 # They look at statements, at bytes or at the tests themselves, where there is no race to be found.
-NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLedgerMutantsAreCaught)$$
+NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught)$$
 
 .PHONY: test
 test: ## all tests, then the small sizes under the race detector

@@ -1,7 +1,7 @@
 // Package billing is how customers are billed: accounts, sellers, prices of a customer's own,
 // invoices, charges, credits, and adjustments of usage.
 //
-// It reads requests and asks the ledger. It must never compute an amount.
+// It reads requests and asks accounts and invoices. It must never compute an amount.
 package billing
 
 import (

@@ -97,7 +97,8 @@ func (s *Room) decideAll(ctx context.Context, from quota.Sender, hits []hit, res
 }
 
 // decideOnce sends the pending hits to the engine in one call. again are the hits whose limits
-// have changed meanwhile. stale is the error that names the newest of these changes.
+// have changed meanwhile: they are to be sent again. stale is the error that names the newest of these
+// changes. All lists share the array of pending: each is written only where it was read before.
 func (s *Room) decideOnce(ctx context.Context, from quota.Sender, hits []hit, pending []int, atLeast int64, results []queue.Result) (again []int, stale error) {
 	batch, sent := make([]model.Hit, 0, len(pending)), pending[:0]
 	for _, i := range pending {

@@ -93,7 +93,8 @@ func (tx *transaction) open(t *model.Target) (counters []*counter, instant int64
 	return counters, instant, nil
 }
 
-// openAny is open for who judges no cost. The target's limits may count no more at that instant.
+// openAny is open without the check that the target's overrides are still in force, for operations
+// that judge no cost.
 func (tx *transaction) openAny(t *model.Target) (counters []*counter, err error) {
 	counters, instant, err := tx.take(t)
 	if err == nil {
@@ -102,7 +103,7 @@ func (tx *transaction) openAny(t *model.Target) (counters []*counter, err error)
 	return counters, err
 }
 
-// take finds and checks the counters of a target's counters.
+// take finds and checks the locked rows of a target's counters.
 func (tx *transaction) take(t *model.Target) (counters []*counter, instant int64, err error) {
 	instant = t.Instant(tx.now)
 	for i := range t.Counters {

@@ -15,14 +15,14 @@ type AlgorithmWords struct {
 	Says func(l *model.Limit) string // in the playground; nil: it is not compared there
 	rule func(units string, l *client.QuotaLimit, spec *client.Limit) string
 
-	gone   string // when units are there again that never come back by waiting; none: see resets
+	gone   string // of units that never come back by waiting: when they are there again; "": see resets
 	resets func(c *Card, l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location)
 
 	pace paceBy
 	ends func(p speed, l *client.QuotaLimit, now time.Time) (time.Time, bool) // see speed.ends
 }
 
-// Algorithms has the words of each.
+// algorithms has the words of each.
 var algorithms = map[model.Algorithm]AlgorithmWords{
 	model.FixedWindow: {
 		rule: fixedRule, pace: byWindow, ends: speed.beforeReset,

@@ -53,7 +53,7 @@ type Fact struct {
 // per is the attribute that each value of has a limit of its own, and the value that is shown.
 type per struct{ Attribute, Field, Value string }
 
-// Cards makes the cards of all limits that a customer may see, the fullest first.
+// cardsOf makes the cards of all limits that a customer may see, the fullest first.
 func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.MeterNames) []Card {
 	specs := map[string]client.Limit{}
 	for _, s := range plan.Limits {
