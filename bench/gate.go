@@ -68,7 +68,7 @@ func (r *record) covered(rows []*row) error {
 	if len(missed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: recorded and not measured: %q; record anew with `make bench-record`", errMissed, missed)
+	return fmt.Errorf("%w: recorded and not measured: %q; record again with `make bench-record`", errMissed, missed)
 }
 
 // otherThan says in what a record was made otherwise than a run.

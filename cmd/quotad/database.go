@@ -175,7 +175,7 @@ func (db *database) hint(err error) string {
 	said, answered := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case errors.Is(err, postgres.ErrEarlierSchema) && db.given:
-		return "\nMake a new database and name it in --database-url, or drop this one with all its data and make it anew"
+		return "\nMake a new database and name it in --database-url, or drop this one with all its data and make it again"
 	case errors.Is(err, postgres.ErrEarlierSchema):
 		return "\nUse another --data-dir (QUOTAD_DATA_DIR), or stop quotad and delete this one's data with `make db-reset CONFIRM=yes`"
 	case !answered && db.given && !errors.Is(err, errTooOld):

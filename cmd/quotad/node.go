@@ -177,7 +177,7 @@ func (n *node) warm(ctx context.Context, s *settings) error {
 		n.log.Warn("unknown customers are refused until this is put right", "error", err)
 	}
 	if limit, window := n.catalog.Outlasting(ctx, *s.AnonymousTTL); limit != "" {
-		n.log.Warn("a limit of the default plan counts for longer than --anonymous-ttl: an anonymous customer that waits that long has it anew; make the ttl longer with `quotad settings set`",
+		n.log.Warn("a limit of the default plan counts for longer than --anonymous-ttl: an anonymous customer that waits that long has it again; make the ttl longer with `quotad settings set`",
 			"plan", *s.DefaultPlan, "limit", limit, "window", window, "anonymous_ttl", writtenTime(*s.AnonymousTTL))
 	}
 	return nil

@@ -98,7 +98,7 @@ func TestPlanEditorPublishes(t *testing.T) {
 	f.Set("prices[0].included", "1200000")
 	b.post(path, f).is(303)
 	review := b.get(path+"/publish").is(200).says(
-		"<b>hourly, algorithm</b> <del>Fixed window</del> <ins>Sliding window</ins>", "another algorithm: the limit starts anew for everyone when this is published",
+		"<b>hourly, algorithm</b> <del>Fixed window</del> <ins>Sliding window</ins>", "another algorithm: the limit starts again for everyone when this is published",
 		"<b>hourly, units</b> <del>5,000</del> <ins>6,000</ins>", "what customers have used stays used",
 		"<b>requests, included units</b> <del>1,000,000</del> <ins>1,200,000</ins>", "from each customer’s next period", "Publish version 2")
 	tag := html.UnescapeString(regexp.MustCompile(`name="draft" value="([^"]*)"`).FindStringSubmatch(review.text)[1])

@@ -79,7 +79,7 @@ func TestEndIsKnownWhenThePeriodBegan(t *testing.T) {
 	}
 }
 
-// A change at once at the very start of the running period has it begin anew: then all is known that
+// A change at once at the very start of the running period has it begin again: then all is known that
 // was written before the change.
 func TestEndIsKnownToAPeriodThatBeginsAnew(t *testing.T) {
 	t.Parallel()

@@ -260,11 +260,11 @@ func TestOverviewIsKept(t *testing.T) {
 	}
 	for range 20 {
 		if got := <-done; got != first {
-			t.Errorf("it was read anew: %s", got)
+			t.Errorf("it was read again: %s", got)
 		}
 	}
 	ahead.Add(int64(time.Hour))
 	if got := n.want(200, "GET", "/v1/overview", "").text; got == first {
-		t.Error("it is never read anew")
+		t.Error("it is never read again")
 	}
 }

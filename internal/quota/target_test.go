@@ -56,7 +56,7 @@ func TestTargetPerAttribute(t *testing.T) {
 		t.Error("hits of two values are one group")
 	}
 	if all := model.NewTarget(3, 7, 8, limits[1:2], plain.Periods, nil); all.For(map[string]string{"a": "1"}) != all {
-		t.Error("a target without limits per attribute is made anew for each hit")
+		t.Error("a target without limits per attribute is made again for each hit")
 	}
 }
 

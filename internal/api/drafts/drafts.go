@@ -23,7 +23,7 @@ func (s *Room) Routes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "putDraft", Summary: "Store a draft of a plan",
-			Params:  []apidoc.Param{{Name: "rebase", Type: "boolean", Doc: "`true` begins the draft anew on the plan's newest version: `based_on` becomes that."}},
+			Params:  []apidoc.Param{{Name: "rebase", Type: "boolean", Doc: "`true` begins the draft again on the plan's newest version: `based_on` becomes that."}},
 			Request: reflect.TypeFor[client.PlanInput](), Response: draft, Status: serve.Put200or201, Problems: serve.Preconditions,
 		}, Handle: s.putDraft},
 		{Operation: apidoc.Operation{

@@ -137,7 +137,7 @@ var (
 			"The hit was admitted under this id, and all of it was given back since.",
 			"So it is neither admitted again, nor charged again.",
 			"Nothing was charged.",
-			"To consume units anew, send a hit with a new id.",
+			"To consume units again, send a hit with a new id.",
 		),
 	}
 	KindUnderWay = &Kind{

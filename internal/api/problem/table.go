@@ -62,7 +62,7 @@ var errorTable = []errorEntry{
 	{err: session.ErrBusy, kind: KindBusy},
 	{err: session.ErrStopped, kind: KindStopping},
 	{err: locked.ErrOtherPayload, kind: KindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},
-	{err: locked.ErrRefunded, kind: KindRefunded, text: "the hit of this id was admitted, and all of it was given back since: to consume units anew, send a hit with a new id. Nothing was charged"},
+	{err: locked.ErrRefunded, kind: KindRefunded, text: "the hit of this id was admitted, and all of it was given back since: to consume units again, send a hit with a new id. Nothing was charged"},
 	{err: locked.ErrUnderWay, kind: KindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
 	{err: locked.ErrUnknownHit, kind: KindNotFound},
 	{err: locked.ErrUnknownReservation, kind: KindNotFound},

@@ -71,7 +71,7 @@ func NotJSON(body []byte) string {
 		return "there is more after the JSON value, at byte " + strconv.Itoa(len(body)-len(rest))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Sprintf("not JSON: it ends too early, behind byte %d", len(body))
+		return fmt.Sprintf("not JSON: it ends too early, after byte %d", len(body))
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return fmt.Sprintf("not JSON at byte %d: %s", syntax.ByteOffset, strings.TrimPrefix(syntax.Err.Error(), "jsontext: "))

@@ -153,15 +153,15 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 			if got := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); planstest.LimitOf(got) != 2 {
 				t.Errorf("limit %d survived", planstest.LimitOf(got))
 			}
-			anew := c.memory.Load()
-			if anew == before || c.Applied() != planstest.ChangeNumber(t, admin) {
-				t.Errorf("forgot everything: %v, applied %d", anew != before, c.Applied())
+			again := c.memory.Load()
+			if again == before || c.Applied() != planstest.ChangeNumber(t, admin) {
+				t.Errorf("forgot everything: %v, applied %d", again != before, c.Applied())
 			}
 			planstest.PutPlan(t, admin, "basic", planstest.Hourly(50)) // and it goes on from there
 			if _, err := c.poll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); planstest.LimitOf(got) != 50 || c.memory.Load() != anew {
+			if got := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); planstest.LimitOf(got) != 50 || c.memory.Load() != again {
 				t.Errorf("limit %d", planstest.LimitOf(got))
 			}
 		})

@@ -32,7 +32,7 @@ func TestSecondStartReusesTheCluster(t *testing.T) {
 
 	e = start(t, options(dir))
 	if got := pgtest.Query[int64](t, e.AdminURL(), systemID); got != id {
-		t.Errorf("the cluster was made anew: %d, was %d", got, id)
+		t.Errorf("the cluster was made again: %d, was %d", got, id)
 	}
 	if got := pgtest.Query[int](t, e.URL(), "SELECT n FROM kept"); got != 42 {
 		t.Errorf("n = %d", got)

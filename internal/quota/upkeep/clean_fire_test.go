@@ -186,7 +186,7 @@ func TestExactWhileCleaned(t *testing.T) {
 	if err != nil {
 		t.Fatalf("seed %d: %v", f.seed, err)
 	}
-	t.Logf("%d counters removed, %d began anew", removed, f.again)
+	t.Logf("%d counters removed, %d began again", removed, f.again)
 	if removed < int64(f.rounds)/20 || f.again < f.rounds/20 {
 		t.Error("that was too easy")
 	}

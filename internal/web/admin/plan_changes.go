@@ -16,7 +16,7 @@ type change struct {
 // What changes do, by the contract of plans.
 const (
 	doesAtOnce  = "at once for everyone on the plan who is not pinned"
-	doesAnew    = "the limit starts anew for everyone when this is published"
+	doesAnew    = "the limit starts again for everyone when this is published"
 	doesKeep    = "what customers have used stays used"
 	doesPeriod  = "from each customer’s next period"
 	doesNothing = "from now on, on pages and invoices"

@@ -176,7 +176,7 @@ func (s *Setup) Patterns() (all []Choice) {
 var patternWords = []Choice{
 	{Value: play.Steady, Text: "Steady", Says: "evenly spread"},
 	{Value: play.Bursts, Text: "Bursts", Says: "all at once, again and again"},
-	{Value: play.Edge, Text: "At the window’s edge", Says: "just before and just after it starts anew"},
+	{Value: play.Edge, Text: "At the window’s edge", Says: "just before and just after it starts again"},
 	{Value: play.Own, Text: "Your own", Says: "a list of hits, or the Hit button"},
 }
 
