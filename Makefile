@@ -98,7 +98,7 @@ bench: build-bench ## measure quotad beside a handler that does nothing; writes 
 	@exec bin/quotad-bench $(BENCHFLAGS)
 
 .PHONY: bench-gate
-bench-gate: build-bench ## a few rows of it, compared with what is recorded
+bench-gate: build-bench ## a few rows of it, which fail under their floors
 	@scripts/deps.sh postgres wrk
 	@exec bin/quotad-bench -short -gate docs/benchmarks/gate.json $(BENCHFLAGS)
 

@@ -16,13 +16,14 @@ import (
 // A bench is one run of the program.
 type bench struct {
 	*options
-	out     io.Writer
-	dir     string // temporary
-	service *service
-	made    map[string]bool // sets and plans that are there
-	seed    uint64          // of the last load
-	runs    int             // loads with ids so far
-	report  report
+	out      io.Writer
+	dir      string // temporary
+	service  *service
+	made     map[string]bool // sets and plans that are there
+	seed     uint64          // of the last load
+	runs     int             // loads with ids so far
+	report   report
+	recorded *record // beside which the gate prints what it measures; nil without a gate
 }
 
 // run measures what the options ask for.
@@ -58,8 +59,7 @@ func (b *bench) all(ctx context.Context, rows []*row) (err error) {
 	if b.report, err = b.newReport(ctx); err != nil {
 		return err
 	}
-	recorded, err := b.openGate(rows)
-	if err != nil {
+	if err := b.openGate(); err != nil {
 		return err
 	}
 	b.printHead()
@@ -67,7 +67,7 @@ func (b *bench) all(ctx context.Context, rows []*row) (err error) {
 	for range b.passes {
 		b.report.Rows = nil
 		for _, r := range rows {
-			got, err := b.one(ctx, r, recorded)
+			got, err := b.one(ctx, r)
 			failed = errors.Join(failed, err)
 			b.report.Rows = append(b.report.Rows, got)
 			passes[r.name] = append(passes[r.name], got.Ratio.Median)
@@ -103,30 +103,27 @@ func (b *bench) all(ctx context.Context, rows []*row) (err error) {
 	return failed
 }
 
-// openGate reads what to compare with, nil where nothing is to be.
-func (b *bench) openGate(rows []*row) (*record, error) {
+// openGate reads the record, and says in what it differs.
+func (b *bench) openGate() (err error) {
 	if b.gate == "" {
-		return nil, nil
+		return nil
 	}
-	recorded, err := readRecord(b.gate)
-	if err == nil && b.rows == nil {
-		err = recorded.covered(rows)
+	if b.recorded, err = readRecord(b.gate); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, err
-	}
-	for _, note := range recorded.otherThan(&b.report) {
+	fmt.Fprintf(b.out, "Recorded on %s, measured on %s.\n", b.recorded.Machine.CPU, b.report.Machine.CPU)
+	for _, note := range b.recorded.otherThan(&b.report) {
 		fmt.Fprintf(b.out, "The record was made otherwise, and its ratios may be, too. %s.\n", note)
 	}
-	return recorded, nil
+	return nil
 }
 
-// one measures a row, and once more when it looks slower than recorded. A row that fails
-// is part of the report, and the others go on.
-func (b *bench) one(ctx context.Context, r *row, recorded *record) (got result, err error) {
+// one measures a row, and again where the gate asks for it. A row that fails is part of the
+// report, and the others go on.
+func (b *bench) one(ctx context.Context, r *row) (got result, err error) {
 	got, err = b.measure(ctx, r, b.rounds)
-	if err == nil && recorded != nil {
-		got, err = b.checkGate(ctx, recorded, r, got)
+	if err == nil && b.recorded != nil {
+		got, err = b.checkGate(ctx, r, got)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", r.name, err)

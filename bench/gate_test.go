@@ -6,23 +6,44 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestVerdictOfTheGate(t *testing.T) {
+func TestUnderFloor(t *testing.T) {
 	t.Parallel()
-	was := kept{Ratio: 0.5, Noise: 4}
-	for ratio, good := range map[float64]bool{0.6: true, 0.5: true, 0.4: true, 0.399: false, 0: false} {
-		err := verdict(was, ratio)
+	floor := target{"a", ratioMeasure, 0.42, 0.58}
+	for ratio, good := range map[float64]bool{0.6: true, 0.42: true, 0.419: false, 0: false} {
+		err := underFloor(floor, ratio)
 		if (err == nil) != good || err != nil && !errors.Is(err, errGate) {
-			t.Errorf("%v of 0.5: %v", ratio, err)
+			t.Errorf("%v of 0.42: %v", ratio, err)
 		}
 	}
-	if text := verdict(was, 0.3).Error(); !strings.Contains(text, "0.300") || !strings.Contains(text, "0.400") {
+	if text := underFloor(floor, 0.3).Error(); !strings.Contains(text, "0.300") || !strings.Contains(text, "0.42") {
 		t.Errorf("it does not say what was measured and asked for: %s", text)
+	}
+}
+
+// Each row of the gate has a floor to fail at and a record to stand beside, and no record is of
+// a row that is measured no more.
+func TestGateIsWhole(t *testing.T) {
+	t.Parallel()
+	r, err := readRecord(filepath.Join("..", docsDir, "gate.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := chosen(&options{short: true})
+	for _, row := range rows {
+		if target, ok := targetOf(row.name); !ok || target.floor <= 0 {
+			t.Errorf("%s has no floor", row.name)
+		}
+		if _, ok := r.Rows[row.name]; !ok {
+			t.Errorf("%s is not recorded", row.name)
+		}
+	}
+	if len(rows) != len(r.Rows) {
+		t.Errorf("%d rows are measured, %d are recorded", len(rows), len(r.Rows))
 	}
 }
 
@@ -49,35 +70,36 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// A row that was recorded cannot leave the gate unnoticed, nor the machine be another.
+// The gate says what the record was made on, and a fall by a fifth is a warning.
 func TestOpenGate(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	path := filepath.Join(t.TempDir(), "gate.json")
 	b := &bench{options: &options{record: path, gate: path, rounds: 5, each: 3 * time.Second}, out: &out, report: sample()}
-	if err := b.writeRecord(map[string][]float64{"a": {0.5}, "b": {0.5}}); err != nil {
+	b.report.Machine.CPU = "the one"
+	if err := b.writeRecord(map[string][]float64{mainRow: {0.5}}); err != nil {
 		t.Fatal(err)
 	}
-	one, two := &row{name: "a"}, &row{name: "b"}
-	if r, err := b.openGate([]*row{two, one}); err != nil || len(r.Rows) != 2 || out.Len() > 0 {
-		t.Errorf("%+v %v %s", r, err, out.String())
+	b.report.Machine.CPU, b.report.Machine.Cores, b.report.Rounds = "the other", 8, 4
+	if err := b.openGate(); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := b.openGate([]*row{one}); !errors.Is(err, errMissed) || !strings.Contains(err.Error(), `["b"]`) {
-		t.Errorf("b is not measured: %v", err)
+	b.printRow(result{Name: mainRow, Ratio: spread{Median: 0.43}})
+	if strings.Contains(out.String(), "warning") {
+		t.Errorf("0.43 of 0.5 is warned of: %s", out.String())
 	}
-	b.rows = regexp.MustCompile("^a$")
-	b.report.Machine.Cores, b.report.Rounds = 8, 4
-	if _, err := b.openGate([]*row{one}); err != nil {
-		t.Errorf("only a was asked for: %v", err)
-	}
-	for _, want := range []string{"cores: recorded 2, now 8", "rounds: recorded 5, now 4"} {
+	b.printRow(result{Name: mainRow, Ratio: spread{Median: 0.39}})
+	for _, want := range []string{
+		"Recorded on the one, measured on the other.", "cores: recorded 2, now 8", "rounds: recorded 5, now 4",
+		"warning: the ratio is 0.390; recorded is 0.500", "on the one",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %s", want, out.String())
 		}
 	}
-	b.gate = ""
-	if r, err := b.openGate(nil); r != nil || err != nil {
-		t.Errorf("there is no gate: %+v %v", r, err)
+	b.gate = filepath.Join(t.TempDir(), "none")
+	if err := b.openGate(); err == nil {
+		t.Error("a record that is not there is read")
 	}
 }
 

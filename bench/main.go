@@ -68,7 +68,7 @@ type options struct {
 	quotad  string   // the binary to measure
 	serve   []string // further flags of `quotad serve`
 	docs    string   // where JSON and Markdown go; empty: nowhere
-	gate    string   // file of recorded ratios to compare with
+	gate    string   // file of recorded ratios to print beside those measured
 	record  string   // file to write them to
 	passes  int      // over all rows; their spread is the noise that is recorded
 	list    bool
@@ -96,7 +96,7 @@ func parseOptions(args []string, errs io.Writer) (*options, error) {
 	set.IntVar(&o.watched, "pages", 0, "also keep that many `pages` open, beside the first row's load, and time each kind of page")
 	serve := set.String("serve", "", "further `flags` of quotad serve, for trying settings")
 	set.StringVar(&o.docs, "out", "", "`directory` that latest.json and README.md are written to (default: "+docsDir+", but nowhere with -rows or -short)")
-	set.StringVar(&o.gate, "gate", "", "compare the ratios with those recorded in this `file`; fail when one is under 0.8 of its own")
+	set.StringVar(&o.gate, "gate", "", "fail when a ratio stays under its floor; print the ratios recorded in this `file` beside those measured")
 	set.StringVar(&o.record, "record", "", "measure all rows three times, and write the ratios to this `file`, for -gate")
 	set.BoolVar(&o.list, "list", false, "print the names of the rows, and no more")
 	if err := set.Parse(args); err != nil {

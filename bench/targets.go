@@ -68,11 +68,14 @@ func (m measure) met(value, wanted float64) bool {
 	return value >= wanted
 }
 
+// missed is the verdict on a value under its floor.
+const missed = "missed"
+
 // verdict puts a value beside a target's floor and aim.
 func (t target) verdict(value float64) string {
 	switch {
 	case !t.measure.met(value, t.floor):
-		return "missed"
+		return missed
 	case t.aim != 0 && !t.measure.met(value, t.aim):
 		return "floor met"
 	case t.aim != 0:
