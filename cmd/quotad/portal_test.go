@@ -233,7 +233,7 @@ func TestAdminSessions(t *testing.T) {
 	b.get("/admin").is(200).says("a key", "scope read")
 	there := *b
 	there.url = other.url
-	there.get("/admin").is(200)
+	eventually(t, time.Minute, "the other node hears of the key", func() bool { return there.get("/admin").status == 200 })
 	if all := stored(t, n.databaseURL); strings.Contains(all, secret) {
 		t.Error("the key is stored")
 	}
