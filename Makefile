@@ -3,10 +3,11 @@
 # Settings, in the environment or after `make`:
 #   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
 #   RACE_PGBIN=dir   another PostgreSQL for the race detector's part of `make test`
-#   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./..., and bench)
+#   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./..., and the other modules)
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
 #   BENCHFLAGS= further flags of the bench, for example '-rows REGEXP' or '-long'; -help lists them
 #   FUZZTIME=1m how long each fuzz target runs
+#   MINUTES=30  how long `make soak` takes, at least 6
 #   ARGS=       further flags for `quotad serve` in `make run`, for example '--listen=127.0.0.1:9000'
 
 SHELL       := bash
@@ -18,6 +19,7 @@ VERSION  := $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 PKG      ?= ./...
 RACEPKG  ?= ./internal/...
 FUZZTIME ?= 30s
+MINUTES  ?= 30
 BENCH    ?= .
 
 # Tests run in their package's directory, so paths must not be relative.
@@ -37,8 +39,9 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.ve
 # As many packages at once as there are processors. With one more, pages and servers miss their
 # deadlines on a slow machine. `make lint` has go vet.
 GOTEST := go test -buildvcs=false -vet=off -p $(shell getconf _NPROCESSORS_ONLN)
-# The bench is a module of its own: ./... is without it.
-test_bench = $(if $(filter ./...,$(PKG)),cd bench && $(GOTEST) $(1) $(TESTFLAGS) ./...)
+# The bench and the bridge to Stripe are modules of their own: ./... is without them.
+MODULES := bench cmd/quotad-stripe
+test_modules = $(if $(filter ./...,$(PKG)),for dir in $(MODULES); do (cd $$dir && $(GOTEST) -timeout 25m $(1) $(TESTFLAGS) ./...); done)
 
 .PHONY: help
 help: ## list the targets
@@ -57,6 +60,11 @@ build: ## build bin/quotad, a static binary
 	@scripts/deps.sh go
 	$(GOBUILD) -o bin/quotad ./cmd/quotad
 
+.PHONY: build-stripe
+build-stripe: ## build bin/quotad-stripe, the bridge to Stripe
+	@scripts/deps.sh go
+	cd cmd/quotad-stripe && $(GOBUILD) -o ../../bin/quotad-stripe .
+
 # They begin first, so that no long one is left alone at the end.
 LONGEST := ./internal/quota ./internal/api ./cmd/quotad
 
@@ -65,27 +73,37 @@ NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutants
 
 .PHONY: test
 test: ## all tests, then the small sizes under the race detector
-	@scripts/deps.sh go postgres cc npm chromium
-	$(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
-	$(call test_bench,-count=1)
-	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short -skip '$(NORACE)' $(TESTFLAGS) $(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG)
+	@scripts/deps.sh go postgres pgbouncer promtool gateways cc npm chromium
+	$(GOTEST) -count=1 -timeout 25m $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
+	$(call test_modules,-count=1)
+	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 25m -race -short -skip '$(NORACE)' $(TESTFLAGS) $(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG)
 
 .PHONY: test-short
 test-short: ## the small sizes only, for between two edits
-	@scripts/deps.sh go postgres npm chromium
+	@scripts/deps.sh go postgres pgbouncer promtool gateways npm chromium
 	$(GOTEST) -short $(TESTFLAGS) $(PKG)
-	$(call test_bench)
+	$(call test_modules,)
 
 .PHONY: test-long
 test-long: ## the long sizes: hours of load, kills and random traces
-	@scripts/deps.sh go postgres cc npm chromium
+	@scripts/deps.sh go postgres pgbouncer promtool gateways cc npm chromium
 	QUOTAD_TEST_LONG=1 $(GOTEST) -count=1 -timeout 6h $(TESTFLAGS) $(PKG)
-	$(call test_bench,-count=1)
+	$(call test_modules,-count=1)
+
+.PHONY: faults
+faults: ## the long sizes of internal/faults alone: connections, processes and servers that die
+	@scripts/deps.sh go postgres
+	QUOTAD_TEST_LONG=1 $(GOTEST) -count=1 -timeout 2h $(TESTFLAGS) ./internal/faults
+
+.PHONY: soak
+soak: ## a node under a steady load for MINUTES, a row a minute; fails when its last third grows
+	@scripts/deps.sh go postgres
+	QUOTAD_TEST_SOAK=$(MINUTES) $(GOTEST) -count=1 -timeout $$(($(MINUTES) + 15))m -run '^TestSoak$$' -v ./internal/faults
 
 .PHONY: test-pg
 test-pg: ## the database's tests only, mostly with PGBIN=dir for another PostgreSQL
-	@scripts/deps.sh go postgres npm chromium
-	@pkgs=$$(scripts/db-packages.sh); $(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $$pkgs
+	@scripts/deps.sh go postgres pgbouncer promtool gateways npm chromium
+	@pkgs=$$(scripts/db-packages.sh); $(GOTEST) -count=1 -timeout 25m $(TESTFLAGS) $$pkgs
 
 # An executable of its own: a signal to `go run` would not end what it runs.
 .PHONY: build-bench
@@ -120,9 +138,9 @@ fuzz: ## each fuzz target for FUZZTIME
 .PHONY: lint
 lint: $(LINT) ## go vet, golangci-lint with the house's rules, plain words, shellcheck if there is one
 	go vet -buildvcs=false ./...
-	cd bench && go vet -buildvcs=false ./...
+	for dir in $(MODULES); do (cd $$dir && go vet -buildvcs=false ./...); done
 	$(LINT) run
-	cd bench && ../$(LINT) run
+	for dir in $(MODULES); do (cd $$dir && '$(CURDIR)/$(LINT)' run); done
 	@scripts/plain-words.sh
 	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/*.sh .ci/run; else echo 'shellcheck is not installed: skipped'; fi
 
@@ -147,7 +165,7 @@ verify: ## fail when a generated file, go.mod or go.sum is out of date
 	@scripts/deps.sh go npm
 	@scripts/verify.sh
 	go mod tidy -diff
-	cd bench && go mod tidy -diff
+	for dir in $(MODULES); do (cd $$dir && go mod tidy -diff); done
 
 .PHONY: smoke
 smoke: ## start `make run` elsewhere and paste the curl line that it prints

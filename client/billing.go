@@ -56,6 +56,22 @@ type Granted struct {
 	Replayed  bool   `json:"replayed"`
 }
 
+// WithdrawRequest is the body of POST /v1/customers/{key}/credits/{id}/withdraw.
+type WithdrawRequest struct {
+	AmountMinor *int64 `json:"amount_minor,omitempty" minimum:"1" maximum:"999999999999999" doc:"A part. All that is left when left out."`
+	Reason      string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
+	ID          string `json:"id" minLength:"1" maxLength:"255" doc:"It is withdrawn once under it. It is the customer's for ever."`
+}
+
+// Withdrawn is the credit as it is after a part of it, or all, was taken back.
+type Withdrawn struct {
+	Customer string `json:"customer"`
+	Credit
+	WithdrawnMinor int64  `json:"withdrawn_minor"`
+	TestClock      string `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed       bool   `json:"replayed"`
+}
+
 // Credits are a customer's credits.
 type Credits struct {
 	Customer  string        `json:"customer"`
@@ -69,10 +85,11 @@ type Credits struct {
 // CreditEntry is how a credit came or went.
 type CreditEntry struct {
 	Credit      string    `json:"credit" doc:"The id of the credit."`
-	Kind        string    `json:"kind" enum:"granted,applied,returned,expired"`
+	Kind        string    `json:"kind" enum:"granted,applied,returned,expired,withdrawn"`
 	AmountMinor int64     `json:"amount_minor" doc:"What it adds to what is left of the credit."`
 	Invoice     *string   `json:"invoice"`
 	At          time.Time `json:"at"`
+	Reason      string    `json:"reason,omitempty" doc:"Of what was withdrawn."`
 }
 
 // Account is the terms by which a customer is billed.
@@ -80,10 +97,17 @@ type Account struct {
 	StartsAt    time.Time  `json:"starts_at"`
 	TrialEndsAt *time.Time `json:"trial_ends_at"`
 	EndsAt      *time.Time `json:"ends_at"`
+	AfterEnd    string     `json:"after_end" enum:"block,free" doc:"What becomes of hits and reservations after ends_at: they are refused, or they go on and are free."`
 	Seller      string     `json:"seller"`
 	Buyer       Buyer      `json:"buyer"`
 	Taxes       []TaxRate  `json:"taxes"`
 	DueDays     int        `json:"due_days"`
+
+	OrderReference string   `json:"order_reference,omitempty"`
+	Notes          []string `json:"notes,omitempty"`
+
+	Warnings []Warning `json:"warnings,omitempty" doc:"What papers cannot show as it was written. Left out where there is nothing to tell."`
+
 	Currency    string     `json:"currency" doc:"The customer's. It is fixed when the first period begins."`
 	BilledUntil *time.Time `json:"billed_until" doc:"The end of the last closed period, or null."`
 	TestClock   string     `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
@@ -111,10 +135,43 @@ type Adjustment struct {
 
 // SellerRequest is the body of PUT /v1/sellers/{key}.
 type SellerRequest struct {
-	Name    string   `json:"name" minLength:"1" maxLength:"200"`
-	Address []string `json:"address" required:"false" maxItems:"20" doc:"Lines of the address."`
-	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
-	Prefix  string   `json:"prefix,omitempty" maxLength:"20" doc:"Begins the numbers of invoices. Another prefix counts for later invoices; the numbers go on."`
+	Name         string   `json:"name" minLength:"1" maxLength:"200"`
+	Address      []string `json:"address" required:"false" maxItems:"20" doc:"Lines of the address."`
+	Country      string   `json:"country,omitempty" maxLength:"200" doc:"A code of ISO 3166, such as DE, is printed by its name."`
+	TaxID        string   `json:"tax_id,omitempty" maxLength:"200"`
+	Registration string   `json:"registration,omitempty" maxLength:"200" doc:"Where the company is registered, and as what."`
+	Email        string   `json:"email,omitempty" maxLength:"200" doc:"An email address."`
+	Payment      []string `json:"payment" required:"false" maxItems:"20" doc:"Lines on papers that say how to pay."`
+	Footer       []string `json:"footer" required:"false" maxItems:"20" doc:"Lines at the end of papers."`
+
+	Prefix           string `json:"prefix,omitempty" maxLength:"20" doc:"Begins the numbers of later invoices. A new prefix begins at 1. One that the seller had before goes on."`
+	CreditNotePrefix string `json:"credit_note_prefix,omitempty" maxLength:"20" doc:"Credit notes are numbered in a series of their own, with this prefix. When left out, they are numbered with the invoices."`
+	NextNumber       *int64 `json:"next_number,omitempty" minimum:"1" maximum:"999999999999999" doc:"The number of the next invoice. It may only rise. When left out, it stays as it is."`
+}
+
+// Warning is something that was written and may not come out as it should.
+type Warning struct {
+	Field  string `json:"field"`
+	Detail string `json:"detail"`
+}
+
+// Seller is who sends invoices.
+type Seller struct {
+	Key          string   `json:"key"`
+	Name         string   `json:"name"`
+	Address      []string `json:"address"`
+	Country      string   `json:"country,omitempty"`
+	TaxID        string   `json:"tax_id,omitempty"`
+	Registration string   `json:"registration,omitempty"`
+	Email        string   `json:"email,omitempty"`
+	Payment      []string `json:"payment,omitempty"`
+	Footer       []string `json:"footer,omitempty"`
+
+	Prefix           string `json:"prefix"`
+	CreditNotePrefix string `json:"credit_note_prefix,omitempty"`
+	NextNumber       int64  `json:"next_number" doc:"The number of the next invoice, after the prefix. Customers on test clocks have numbers of their own."`
+
+	Warnings []Warning `json:"warnings,omitempty" doc:"What papers cannot show as it was written. Left out where there is nothing to tell."`
 }
 
 // Buyer is who pays.
@@ -130,6 +187,7 @@ type TaxRate struct {
 	Name      string `json:"name"`
 	Percent   string `json:"percent"`
 	Inclusive bool   `json:"inclusive"`
+	Note      string `json:"note,omitempty" maxLength:"200" doc:"Printed beside the tax, such as the ground of a reverse charge."`
 }
 
 // Account reads how a customer is billed.

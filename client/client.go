@@ -96,6 +96,12 @@ func post[T any](ctx context.Context, c *Client, path string, in any) (out T, er
 	return out, err
 }
 
+// put writes in to a path of the API.
+func put[T any](ctx context.Context, c *Client, path string, in any) (out T, err error) {
+	_, err = c.Do(ctx, http.MethodPut, path, nil, in, &out)
+	return out, err
+}
+
 func (c *Client) remove(ctx context.Context, path string) error {
 	_, err := c.Do(ctx, http.MethodDelete, path, nil, nil, nil)
 	return err

@@ -20,8 +20,51 @@ type Customer struct {
 	Anonymous        bool              `json:"anonymous" doc:"The customer was created by its first hit, on the default plan. An idle one is forgotten, unless it is written before."`
 	Features         map[string]any    `json:"features" doc:"The customer's own features. The customer's quota shows them over those of the plan."`
 	CreatedAt        time.Time         `json:"created_at"`
+	Suspension       *Suspension       `json:"suspension,omitempty" doc:"While it is there, hits and reservations are 403 suspended. Left out where the customer is not suspended."`
+	ScheduledChange  *ScheduledChange  `json:"scheduled_change,omitempty" doc:"The plan that the customer will be on. Left out where none waits."`
 	ArchivedAt       *time.Time        `json:"archived_at"`
 	ErasedAt         *time.Time        `json:"erased_at" doc:"When what identifies a person was removed."`
+}
+
+// SuspensionRequest is the body of PUT /v1/customers/{key}/suspension.
+type SuspensionRequest struct {
+	Reason string `json:"reason" minLength:"1" maxLength:"200" doc:"Why, for people. The customer sees it in the portal."`
+}
+
+// Suspension is the time in which a customer's hits and reservations are refused.
+type Suspension struct {
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at" doc:"Since when, by PostgreSQL's clock."`
+}
+
+// ScheduledChangeRequest is the body of PUT /v1/customers/{key}/scheduled-change.
+type ScheduledChangeRequest struct {
+	Plan        string `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
+	PlanVersion *int   `json:"plan_version,omitempty" minimum:"1" doc:"Pins the customer to this version. When left out, the customer has the newest version, and later ones that are written for all."`
+	When        string `json:"when,omitempty" enum:"period_end,base_end" doc:"What the change waits for: the end of the running billing period, or that of all the periods that its base price is for. When left out, the latter where the base price is for more periods than one."`
+}
+
+// ScheduledChange is the plan that a customer will be on.
+type ScheduledChange struct {
+	Plan        string    `json:"plan"`
+	PlanVersion int       `json:"plan_version" doc:"The version that would be in force now."`
+	At          time.Time `json:"at" doc:"From here on its limits and prices count, by the customer's clock."`
+}
+
+// PreviewRequest is the body of POST /v1/customers/{key}/preview: a plan, or an end of billing.
+type PreviewRequest struct {
+	Plan        string  `json:"plan,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
+	PlanVersion *int    `json:"plan_version,omitempty" minimum:"1" doc:"The version that the customer would be pinned to. It needs plan."`
+	Change      string  `json:"change,omitempty" enum:"now,limits_now,period_end,base_end" doc:"When the plan would count. It needs plan.\n- now and limits_now: as in PUT /v1/customers/{key}. Left out it is limits_now there, or must be said.\n- period_end and base_end: a scheduled change."`
+	EndsAt      *string `json:"ends_at,omitempty" doc:"When billing would end: an instant, period_end, or base_end, as in PUT /v1/customers/{key}/billing. It stands alone."`
+}
+
+// Preview is what a change would make.
+type Preview struct {
+	At       time.Time    `json:"at" doc:"When the change counts, by the customer's clock."`
+	Invoice  *Invoice     `json:"invoice" doc:"The draft of the billing period that ends at that instant, with the usage so far. Null: no period ends there, or its invoice is empty."`
+	Upcoming *Invoice     `json:"upcoming" doc:"The upcoming invoice after that, with the usage so far. Null: billing is over."`
+	Limits   []QuotaLimit `json:"limits" doc:"The limits that the customer would have, with what is used of them now."`
 }
 
 // CustomerRequest is the body of PUT /v1/customers/{key}.
@@ -34,7 +77,7 @@ type CustomerRequest struct {
 	Metadata      map[string]string `json:"metadata,omitempty"`
 	Features      map[string]any    `json:"features,omitempty" doc:"Features that differ from those of the plan, or are beside them. Values are booleans, numbers and strings."`
 	TestClock     *string           `json:"test_clock,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the test clock that the customer is created with.\n- The customer lives by the clock ever after.\n- When left out, a new customer lives in real time.\n- When left out, an existing customer stays on its clock."`
-	Change        *string           `json:"change,omitempty" enum:"now" doc:"When changes of an existing customer count.\n- Another plan's limits count at once.\n- Another plan's interval and prices, another anchor and another timezone count from the next billing period on.\n- With now, this request ends the running period, if one of these changes."`
+	Change        string            `json:"change,omitempty" enum:"now,limits_now" doc:"When changes of an existing customer count.\n- now: this request ends the running billing period, and all counts at once.\n- limits_now: another plan's limits count at once. Its interval and prices, another anchor and another timezone count from the next billing period on.\n- Left out it is limits_now. Where the plan or the pin changes, and one of the plans costs anything, it must be said."`
 }
 
 // OverrideRequest is the body of PUT /v1/customers/{key}/overrides/{limit}.
@@ -90,6 +133,36 @@ func (c *Client) Customers(ctx context.Context, query url.Values) (List[Customer
 // ArchiveCustomer archives a customer.
 func (c *Client) ArchiveCustomer(ctx context.Context, key string) error {
 	return c.remove(ctx, at("customers", key))
+}
+
+// Suspend has a customer's hits and reservations refused.
+func (c *Client) Suspend(ctx context.Context, customer string, in SuspensionRequest) (Suspension, error) {
+	return put[Suspension](ctx, c, at("customers", customer, "suspension"), in)
+}
+
+// Resume ends a customer's suspension.
+func (c *Client) Resume(ctx context.Context, customer string) error {
+	return c.remove(ctx, at("customers", customer, "suspension"))
+}
+
+// ScheduleChange has a customer change to another plan at the end of a billing period.
+func (c *Client) ScheduleChange(ctx context.Context, customer string, in *ScheduledChangeRequest) (ScheduledChange, error) {
+	return put[ScheduledChange](ctx, c, at("customers", customer, "scheduled-change"), in)
+}
+
+// ScheduledChange reads the change of plan that waits.
+func (c *Client) ScheduledChange(ctx context.Context, customer string) (ScheduledChange, error) {
+	return get[ScheduledChange](ctx, c, at("customers", customer, "scheduled-change"))
+}
+
+// DropScheduledChange takes the change of plan that waits away.
+func (c *Client) DropScheduledChange(ctx context.Context, customer string) error {
+	return c.remove(ctx, at("customers", customer, "scheduled-change"))
+}
+
+// Preview says what a change would make. Nothing is written.
+func (c *Client) Preview(ctx context.Context, customer string, in PreviewRequest) (Preview, error) {
+	return post[Preview](ctx, c, at("customers", customer, "preview"), in)
 }
 
 // Overrides lists a customer's overrides.

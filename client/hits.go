@@ -13,6 +13,12 @@ type HitRequest struct {
 	Overrun    bool              `json:"overrun,omitempty" default:"false" doc:"The cost has been spent already, such as the tokens of an answer.\n- All of it is charged and booked, past hard limits too.\n- Such a limit says exceeded, and refuses until enough has come back.\n- An overrun is never let in uncharged: in an outage it is 503.\n- It does not go with dry_run."`
 }
 
+// LevelRequest is the body of PUT /v1/customers/{key}/levels/{meter}.
+type LevelRequest struct {
+	Level      *int64            `json:"level" minimum:"0" maximum:"999999999999999" doc:"What is held from now on. A rise is judged as a hit of the difference. A fall always passes."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"Where a limit of the meter is per an attribute, that attribute is required. Then the level of its value is set."`
+}
+
 // Batch is the body of POST /v1/hits/batch.
 type Batch struct {
 	Hits   []HitRequest `json:"hits" maxItems:"1000" doc:"The hits. Those of the same customer, meter and attributes are decided in this order."`
@@ -108,6 +114,7 @@ type ImportLine struct {
 	At         *string           `json:"at,omitempty" format:"date-time" doc:"Of usage: when the units were used, RFC 3339.\n- From 1970 on, and not in the future by the customer's clock.\n- The units are usage of the hour of at.\n- The units count in windows that contain at and still run."`
 	Limit      *string           `json:"limit,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Of an opening balance: the name of one of the meter's limits. A concurrency limit has no opening balance."`
 	Used       *int64            `json:"used,omitempty" minimum:"0" maximum:"999999999999999" doc:"Of an opening balance: units that count against the limit from now on. They replace what counted before. No usage is booked."`
+	Level      *int64            `json:"level,omitempty" minimum:"0" maximum:"999999999999999" doc:"Of a level meter: what is held from now on, past limits, too."`
 	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit: they name the buckets of limits per attribute."`
 }
 
@@ -140,7 +147,7 @@ type Decision struct {
 	At           time.Time    `json:"at" doc:"The instant at which all limits judged the hit."`
 	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 	AsOf         *time.Time   `json:"as_of,omitempty" doc:"Only of a refusal from a node's memory: when the node read what it remembers."`
-	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach. The hit was let in and not charged."`
+	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach. The hit was decided by the node's memory, and not charged."`
 	Replayed     bool         `json:"replayed" doc:"The hit was charged before, under its id. This is the answer given then."`
 	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait after which the hit would be admitted, if nothing else happened. Null: never."`
 	Limits       []LimitState `json:"limits"`
@@ -160,6 +167,7 @@ type Refusal struct {
 	At               time.Time    `json:"at"`
 	TestClock        string       `json:"test_clock,omitempty"`
 	AsOf             *time.Time   `json:"as_of,omitempty"`
+	Degraded         bool         `json:"degraded,omitempty" doc:"The database was out of reach, and the limit was used up in the node's memory."`
 	Replayed         bool         `json:"replayed"`
 	RetryAfterMS     *int64       `json:"retry_after_ms"`
 	Limits           []LimitState `json:"limits"`

@@ -25,6 +25,7 @@ type Tax struct {
 	Percent   string `json:"percent"`
 	BaseMinor int64  `json:"base_minor"`
 	TaxMinor  int64  `json:"tax_minor"`
+	Note      string `json:"note,omitempty" doc:"Printed beside the tax."`
 }
 
 // SellerOnPaper is a seller as an invoice names it.
@@ -32,7 +33,13 @@ type SellerOnPaper struct {
 	Key     string   `json:"key"`
 	Name    string   `json:"name"`
 	Address []string `json:"address"`
-	TaxID   string   `json:"tax_id,omitempty"`
+
+	Country      string   `json:"country,omitempty"`
+	TaxID        string   `json:"tax_id,omitempty"`
+	Registration string   `json:"registration,omitempty"`
+	Email        string   `json:"email,omitempty"`
+	Payment      []string `json:"payment,omitempty" doc:"Lines that say how to pay."`
+	Footer       []string `json:"footer,omitempty" doc:"Lines at the end of papers."`
 }
 
 // Line is one line of an invoice. Amounts are in minor units of the invoice's currency.
@@ -50,18 +57,24 @@ type Line struct {
 	AmountMinor int64      `json:"amount_minor"`
 	OfInvoice   *string    `json:"of_invoice" doc:"The id of the invoice that the line corrects or credits, or null."`
 
-	UnitPrice    *string            `json:"unit_price" doc:"What each unit beyond the included ones costs, in major units, as the price says it. Of usage and corrections by model per_unit."`
-	PackageSize  *int64             `json:"package_size" doc:"The units of a package. Each begun one beyond the included units costs package_price. Of usage and corrections by model package."`
-	PackagePrice *string            `json:"package_price"`
-	Level        *map[string]string `json:"level" nullable:"true" doc:"Always null: no meter is of levels."`
-	Applied      *string            `json:"applied" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
+	UnitPrice    *string    `json:"unit_price" doc:"What each unit beyond the included ones costs, in major units, as the price says it. Of usage and corrections by model per_unit."`
+	PackageSize  *int64     `json:"package_size" doc:"The units of a package. Each begun one beyond the included units costs package_price. Of usage and corrections by model package."`
+	PackagePrice *string    `json:"package_price"`
+	Level        *LineLevel `json:"level" doc:"Of usage of a level meter, else null. quantity is exact, rounded to units."`
+	Applied      *string    `json:"applied" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
 
 	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment: the test clock that the customer lives by."`
 }
 
+// LineLevel is the level that a line bills.
+type LineLevel struct {
+	By    string `json:"by" enum:"average,peak,last" doc:"Which level of the period is billed."`
+	Exact string `json:"exact" doc:"The level, with 6 digits after the point."`
+}
+
 // Invoice is an invoice or a credit note.
 type Invoice struct {
-	ID             *string       `json:"id" doc:"Null for an upcoming invoice."`
+	ID             *string       `json:"id" doc:"Null for an invoice that is upcoming or previewed."`
 	Number         *string       `json:"number" doc:"Null for a draft. The seller's numbers have no gap."`
 	Kind           string        `json:"kind" enum:"period,opening,credit_note"`
 	Customer       string        `json:"customer"`
@@ -78,26 +91,60 @@ type Invoice struct {
 	TotalMinor     int64         `json:"total_minor"`
 	CreditsMinor   int64         `json:"credits_minor" doc:"What credits pay of the total."`
 	AmountDueMinor int64         `json:"amount_due_minor" doc:"The total less credits, as it was at finalization."`
-	CreditedMinor  int64         `json:"credited_minor" doc:"What credit notes have credited since, taxes included. An invoice that is not paid owes so much less."`
-	PaidMinor      *int64        `json:"paid_minor" doc:"What was paid. Null where a version that kept no amount noted the payment, and credit notes took something off."`
-	OpenMinor      int64         `json:"open_minor" doc:"What is still to be paid: of a finalized invoice what is due, less what credit notes took off. Else 0."`
+	CreditedMinor  int64         `json:"credited_minor" doc:"What credit notes have credited since, taxes included. "`
+	PaidMinor      int64         `json:"paid_minor" doc:"What the payments come to."`
+	OpenMinor      int64         `json:"open_minor" doc:"What is still to be paid: what is due, less what credit notes took of what was open, less paid_minor. 0 of what is not finalized."`
+	Payments       []Payment     `json:"payments" doc:"What was paid since it was finalized. Reversed payments are not among them."`
+	Reversed       []Payment     `json:"reversed_payments,omitempty" doc:"Payments that count no more."`
+	Money          *NoteMoney    `json:"money,omitempty" doc:"Of a credit note: where its total went."`
 	Seller         SellerOnPaper `json:"seller"`
 	Buyer          Buyer         `json:"buyer"`
+	OrderReference string        `json:"order_reference,omitempty" doc:"The buyer's."`
+	Notes          []string      `json:"notes,omitempty" doc:"Lines of the account."`
 	DueAt          *time.Time    `json:"due_at" doc:"Null for a draft and for a credit note."`
+	Overdue        bool          `json:"overdue" doc:"Something is open, and due_at is over."`
 	Held           *string       `json:"held" doc:"Why the invoice stays a draft, or null."`
 	Of             *string       `json:"of" doc:"The id of the invoice that this one credits or replaces, or null."`
 	FinalizedAt    *time.Time    `json:"finalized_at"`
-	PaidAt         *time.Time    `json:"paid_at" doc:"When it was paid, or null. Also null of a credit note, and of what was paid before this was noted."`
-	Reference      *string       `json:"reference" doc:"Of the payment, or null."`
+	PaidAt         *time.Time    `json:"paid_at" doc:"When the last payment came, of what is paid. What is paid because nothing was due has the instant of its finalization. Null of a credit note, and where credit notes took all that was open."`
+	Reference      *string       `json:"reference" doc:"Of the last payment that has one, or null."`
 	VoidReason     *string       `json:"void_reason"`
 	Reason         *string       `json:"reason" doc:"Why the credit note was made, or null."`
 
 	Projection *Projection `json:"projection,omitempty" doc:"Of an upcoming invoice, where the request asks for it: what the invoice would come to if usage went on at the pace of the period so far. Left out while the period is too young."`
 }
 
+// Payment is what was paid of an invoice at once.
+type Payment struct {
+	N           int       `json:"n" doc:"Its number among the invoice's payments, from 1. It never changes."`
+	At          time.Time `json:"at"`
+	AmountMinor int64     `json:"amount_minor"`
+	Kind        string    `json:"kind" enum:"payment,credits" doc:"- payment: money from outside.\n- credits: credits of the customer that were applied after the invoice was finalized."`
+	Reference   *string   `json:"reference"`
+
+	ReversedAt *time.Time `json:"reversed_at,omitempty"`
+	Reason     string     `json:"reversal_reason,omitempty"`
+}
+
+// NoteMoney is where the total of a credit note went.
+type NoteMoney struct {
+	OpenMinor     int64 `json:"open_minor" doc:"So much less is owed of the invoice."`
+	CreditsMinor  int64 `json:"credits_minor" doc:"Became a credit of kind carried."`
+	OutsideMinor  int64 `json:"outside_minor" doc:"The seller pays it out."`
+	ReturnedMinor int64 `json:"returned_minor" doc:"Went back to the credits that had paid the invoice."`
+}
+
 // PayRequest is the body of POST /v1/invoices/{id}/pay.
 type PayRequest struct {
-	Reference string `json:"reference,omitempty" maxLength:"500" doc:"What the payment is known by, for people."`
+	AmountMinor *int64  `json:"amount_minor,omitempty" minimum:"1" maximum:"999999999999999" doc:"A part. All that is open when left out."`
+	Reference   string  `json:"reference,omitempty" maxLength:"500" doc:"What the payment is known by, for people."`
+	ID          *string `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The payment is noted once under it, here or as the header Idempotency-Key. It is the customer's for ever."`
+}
+
+// ReverseRequest is the body of POST /v1/invoices/{id}/payments/{n}/reverse.
+type ReverseRequest struct {
+	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
+	ID     string `json:"id" minLength:"1" maxLength:"255" doc:"The payment is reversed once under it. It is the customer's for ever."`
 }
 
 // VoidRequest is the body of POST /v1/invoices/{id}/void.
@@ -110,7 +157,7 @@ type VoidRequest struct {
 type NoteRequest struct {
 	Lines  []NoteLine `json:"lines" minItems:"1"`
 	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
-	To     string     `json:"to" enum:"credits,outside" doc:"- credits: the money becomes a credit of the customer. The invoice must be paid.\n- outside: it is paid back elsewhere, or less is owed."`
+	To     string     `json:"to" enum:"credits,outside" doc:"Where the money goes that is beyond what is open of the invoice.\n- credits: it becomes a credit of the customer.\n- outside: the seller pays it out."`
 	ID     string     `json:"id" minLength:"1" maxLength:"255" doc:"The credit note is made once under it. It is the customer's for ever."`
 }
 
@@ -124,6 +171,7 @@ type NoteLine struct {
 type LineUsage struct {
 	Hours       []LineHour       `json:"hours"`
 	Adjustments []LineAdjustment `json:"adjustments"`
+	Points      []UsagePoint     `json:"points,omitempty" doc:"Of a line of a level meter, which has no hours: the days of its period."`
 	NextCursor  *string          `json:"next_cursor" doc:"Hours come first, and then adjustments. Null when these are the last ones: then all pages together add up to the line's quantity."`
 }
 
@@ -180,6 +228,12 @@ func (c *Client) LineUsage(ctx context.Context, id string, line int, query url.V
 func (c *Client) FinalizeInvoice(ctx context.Context, id string) error {
 	_, err := c.Do(ctx, http.MethodPost, at("invoices", id, "finalize"), nil, nil, nil)
 	return err
+}
+
+// PayInvoice notes what was paid of an invoice, and returns the invoice as it is then. With an id in
+// the request it may be sent again: the payment is noted once.
+func (c *Client) PayInvoice(ctx context.Context, id string, in PayRequest) (Invoice, error) {
+	return post[Invoice](ctx, c, at("invoices", id, "pay"), in)
 }
 
 // InvoiceFile reads an invoice as html, pdf or csv. The header says its type.

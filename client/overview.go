@@ -19,7 +19,7 @@ type Overview struct {
 
 // Concern is what somebody should look at.
 type Concern struct {
-	Name string `json:"name" enum:"node_silent,node_degraded,database_read_only,connections,old_transaction,books_disagree,billing_blocked,seller_without_name" doc:"Never changes, so clients may branch on it."`
+	Name string `json:"name" enum:"node_silent,node_degraded,database_read_only,connections,old_transaction,books_disagree,billing_blocked,invoices_overdue,seller_without_name" doc:"Never changes, so clients may branch on it."`
 	Text string `json:"text" doc:"What it is, for people."`
 }
 
@@ -87,6 +87,7 @@ type Database struct {
 type Books struct {
 	CheckedAt        *time.Time `json:"checked_at" doc:"When one of the nodes was last asked GET /v1/reconcile. Null: not since they started."`
 	Disagreeing      []string   `json:"disagreeing" doc:"The checks that found a row then."`
+	OverdueInvoices  int64      `json:"overdue_invoices" doc:"Invoices that are overdue, those of customers on test clocks left out. It is counted up to 1,000."`
 	BlockedCustomers int64      `json:"blocked_customers" doc:"Customers whose billing period cannot be closed, or whose invoice cannot be finalized."`
 }
 

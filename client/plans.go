@@ -12,6 +12,7 @@ import (
 type MeterRequest struct {
 	Unit string `json:"unit" minLength:"1" maxLength:"200" doc:"What one unit is called, such as request."`
 	Name string `json:"name,omitempty" maxLength:"200" doc:"A name for people."`
+	Kind string `json:"kind,omitempty" enum:"flow,level" doc:"What the meter counts. It is fixed when the meter is made:\n- flow (default): what passes, such as requests.\n- level: what is held, such as seats."`
 }
 
 // Meter is what is counted, in a unit.
@@ -19,6 +20,7 @@ type Meter struct {
 	Key  string `json:"key"`
 	Unit string `json:"unit"`
 	Name string `json:"name"`
+	Kind string `json:"kind" enum:"flow,level"`
 }
 
 // Plan is one immutable version of a plan, with its defaults filled in.
@@ -42,8 +44,9 @@ type PlanInput struct {
 	Currency       string         `json:"currency" pattern:"^[A-Z]{3}$" doc:"Currency code, ISO 4217. All versions of a plan have one currency."`
 	Interval       string         `json:"interval" enum:"day,week,month,year" doc:"The billing period is interval_count of these intervals."`
 	IntervalCount  int            `json:"interval_count" required:"false" minimum:"1" default:"1"`
-	BasePriceMinor int64          `json:"base_price_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Price of a billing period, in minor units of the currency."`
+	BasePriceMinor int64          `json:"base_price_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Price of a billing period, or of base_every of them, in minor units of the currency."`
 	BaseIn         string         `json:"base_in" required:"false" enum:"arrears,advance" default:"arrears" doc:"When the base price is due:\n- arrears (default): after the billing period.\n- advance: before it."`
+	BaseEvery      int            `json:"base_every,omitempty" required:"false" minimum:"1" maximum:"120" default:"1" doc:"How many billing periods the base price is for. Above 1 it must be due in advance. So a yearly base price goes with usage that is billed each month."`
 	MinimumMinor   int64          `json:"minimum_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"The least that the base and the usage of a billing period cost together, in minor units."`
 	Meters         []string       `json:"meters" required:"false" doc:"Meters that are admitted and counted, beside those that limits and prices name."`
 	Features       map[string]any `json:"features" required:"false" doc:"What the application may ask for. Values are booleans, numbers and strings. quotad does nothing with them."`
@@ -70,7 +73,8 @@ type Spec struct {
 	Per       string `json:"per,omitempty" maxLength:"64" pattern:"^[A-Za-z0-9._:-]+$" doc:"The name of an attribute of hits.\n- Each value of the attribute has a bucket of its own.\n- A hit without the attribute uses the bucket of the empty value."`
 	TTL       string `json:"ttl,omitempty" doc:"Of a concurrency: the longest that a reservation may be open.\n- A duration from 1ms to 24h.\n- A concurrency needs a ttl.\n- A longer ttl_ms is cut to the ttl."`
 	Mode      string `json:"mode" required:"false" enum:"hard,soft,shadow" default:"hard" doc:"What the limit does with hits that do not fit:\n- hard: refuses them.\n- soft: admits them, and says exceeded.\n- shadow: never refuses. A shadow is charged only with what it would admit. It says exceeded where it would have refused."`
-	OnOutage  string `json:"on_outage" required:"false" enum:"allow,deny" default:"allow" doc:"What happens to hits while the database is out of reach."`
+	OnOutage  string `json:"on_outage" required:"false" enum:"allow,deny" default:"allow" doc:"What happens to hits while the database is out of reach. A limit on a level meter denies them."`
+	Notify    []int  `json:"notify,omitempty" maxItems:"5" minimum:"1" maximum:"100" doc:"At how many percent of the limit an event limit.threshold is raised: at most 5 whole percents.\n- Of a token_bucket, percent of the burst.\n- Only hard and soft limits without per have it.\n- Their window, or their time to fill, is an hour or more. An allocation has it, too."`
 }
 
 // Price is one price of a plan. Unit prices are decimal strings in major units.
@@ -84,6 +88,7 @@ type Price struct {
 	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
 	MinimumMinor *int64  `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that the meter costs in a billing period, in minor units."`
 	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that the meter costs in a billing period, in minor units."`
+	LevelBy      string  `json:"level_by,omitempty" enum:"average,peak,last" doc:"Of a level meter: which level of a billing period is billed.\n- average (default): what was held on the average.\n- peak: the most that was held at any instant.\n- last: what was held last."`
 }
 
 // OwnPriceRequest is the body of PUT /v1/customers/{key}/prices/{meter}: a Price without its meter.
@@ -96,6 +101,7 @@ type OwnPriceRequest struct {
 	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
 	MinimumMinor *int64  `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that a period costs."`
 	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that a period costs."`
+	LevelBy      string  `json:"level_by,omitempty" enum:"average,peak,last" doc:"Of a level meter: which level of a billing period is billed. average when left out."`
 }
 
 // OwnPrice is a price of a customer's own, instead of the plan's.

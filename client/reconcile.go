@@ -7,14 +7,21 @@ import (
 
 // Report is what a run found.
 type Report struct {
-	OK     bool    `json:"ok" doc:"No check found a row."`
-	Checks []Check `json:"checks"`
+	OK       bool      `json:"ok" doc:"No check found a row."`
+	Checks   []Check   `json:"checks"`
+	Archived *Archived `json:"archived,omitempty" doc:"It is there where months were taken out of the database (quotad archive)."`
+}
+
+// Archived is what was taken out of the database.
+type Archived struct {
+	Before time.Time `json:"before" doc:"Hours before it are gone. What was charged is still held against their sums."`
+	Months int       `json:"months" doc:"How many tables of usage were taken out, one for each month. Lines of invoices of that time are not held against hours any more, but against prices, totals and digests as all others."`
 }
 
 // Check is one thing that must hold for all rows of a kind.
 type Check struct {
-	Name     string         `json:"name" enum:"charged_is_booked,usage_is_billed,lines_are_totals,rated_is_billed,periods_are_chained,numbers_have_no_gap,digests_match,adjustments_are_claimed,lines_are_given_back_once,credits_add_up,periods_can_close"`
-	Checked  int64          `json:"checked" doc:"How many customers' meters, invoices, customers or sellers were looked at."`
+	Name     string         `json:"name" enum:"charged_is_booked,caps_count_booked,usage_is_billed,lines_are_totals,rated_is_billed,periods_are_chained,numbers_have_no_gap,digests_match,adjustments_are_claimed,lines_are_given_back_once,due_is_settled,credits_add_up,periods_can_close,changes_exist"`
+	Checked  int64          `json:"checked" doc:"How many customers' meters, counters, invoices, customers or sellers were looked at."`
 	Rows     int64          `json:"rows" doc:"How often the check does not hold. 0 is as it should be."`
 	Examples []Disagreement `json:"examples" maxItems:"10" doc:"The first of these."`
 }

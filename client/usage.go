@@ -8,15 +8,29 @@ import (
 
 // Usage is a customer's usage of a meter.
 type Usage struct {
-	Points    []UsagePoint `json:"points" doc:"The points, ascending. Points without usage are there as zeros."`
-	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Points         []UsagePoint `json:"points" doc:"The points, ascending. Points without usage are there as zeros. Those that start before archived_before are left out.\n- Of a flow meter they have admitted and denied.\n- Of a level meter they have last, peak and average."`
+	ArchivedBefore *time.Time   `json:"archived_before,omitempty" doc:"It is there where the time that was asked for begins before it. Usage of earlier hours was taken out of the database."`
+	TestClock      string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 }
 
 // UsagePoint is an hour, day or month of usage.
 type UsagePoint struct {
-	Start    time.Time `json:"start" doc:"Start of the hour, day or month in the customer's timezone."`
-	Admitted int64     `json:"admitted" doc:"Units admitted, exact."`
-	Denied   int64     `json:"denied" doc:"Units of cost that were refused. This is a statistic: it lags by up to a second, and a crash may lose the last second."`
+	Start time.Time `json:"start" doc:"Start of the hour, day or month in the customer's timezone."`
+	*UsageUnits
+	*UsageLevel
+}
+
+// UsageUnits is what a point of a flow meter says.
+type UsageUnits struct {
+	Admitted int64 `json:"admitted" required:"false" doc:"Units admitted, exact."`
+	Denied   int64 `json:"denied" required:"false" doc:"Units of cost that were refused. This is a statistic: it lags by up to a second, and a crash may lose the last second."`
+}
+
+// UsageLevel is what a point of a level meter says.
+type UsageLevel struct {
+	Last    int64  `json:"last" required:"false" doc:"What was held at the end of it."`
+	Peak    int64  `json:"peak" required:"false" doc:"The most that was held at any instant of it."`
+	Average string `json:"average" required:"false" doc:"What was held on the average, with 6 digits after the point."`
 }
 
 // MeterUsage is a meter's usage in the running billing period.
@@ -25,25 +39,31 @@ type MeterUsage struct {
 	Unit         string    `json:"unit"`
 	PeriodStart  time.Time `json:"period_start"`
 	PeriodEnd    time.Time `json:"period_end"`
-	Used         int64     `json:"used" doc:"Units admitted in the period, less units refunded.\n- A refund of hits of a period that is over is taken off the running period.\n- So used may fall below 0."`
+	Kind         string    `json:"kind" enum:"flow,level"`
+	Used         int64     `json:"used" doc:"What is held of a level meter. Of a flow meter: units admitted in the period, less units refunded.\n- A refund of hits of a period that is over is taken off the running period.\n- So used may fall below 0."`
 	Included     int64     `json:"included" doc:"Units that the price gives free."`
 	Overage      int64     `json:"overage" doc:"Units used beyond the included ones."`
 	PriceVersion *int      `json:"price_version" doc:"The plan version that prices the period, or null where nobody is billed."`
-	AmountMinor  *int64    `json:"amount_minor" doc:"What the usage costs so far, in minor units. Null without a price."`
+	AmountMinor  *int64    `json:"amount_minor" doc:"What the usage costs so far, in minor units. What is held now is taken as held to the period's end. Null without a price."`
+	CapMinor     *int64    `json:"cap_minor,omitempty" doc:"The most that the meter may cost in the period, in minor units. Left out without a cap."`
 	Currency     string    `json:"currency"`
 }
 
 // Quota is how a customer stands: its limits, and its usage in the running billing period.
 type Quota struct {
-	Customer    string         `json:"customer"`
-	Plan        string         `json:"plan"`
-	PlanVersion int            `json:"plan_version"`
-	At          time.Time      `json:"at"`
-	TestClock   string         `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Anonymous   bool           `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
-	Features    map[string]any `json:"features"`
-	Limits      []QuotaLimit   `json:"limits"`
-	Meters      []MeterUsage   `json:"meters"`
+	Customer    string           `json:"customer"`
+	Plan        string           `json:"plan"`
+	PlanVersion int              `json:"plan_version"`
+	At          time.Time        `json:"at"`
+	TestClock   string           `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Anonymous   bool             `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
+	Suspension  *Suspension      `json:"suspension,omitempty" doc:"While it is there, hits and reservations are 403 suspended. Left out where the customer is not suspended."`
+	Scheduled   *ScheduledChange `json:"scheduled_change,omitempty" doc:"The plan that the customer will be on. Left out where none waits."`
+	EndsAt      *time.Time       `json:"ends_at,omitempty" doc:"From here on hits and reservations are 403 ended. Left out where they are not refused ever."`
+	Ended       bool             `json:"ended,omitzero" doc:"True from ends_at on. Left out before."`
+	Features    map[string]any   `json:"features"`
+	Limits      []QuotaLimit     `json:"limits"`
+	Meters      []MeterUsage     `json:"meters"`
 }
 
 // QuotaLimit is the state of one limit, and its meter.

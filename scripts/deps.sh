@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sees to what the targets need, named as arguments: go, postgres, cc, curl,
-# node, npm, chromium, python, shellcheck, wrk, redis. What is there is left alone. On Debian and Ubuntu the
+# node, npm, chromium, python, shellcheck, wrk, redis, pgbouncer, promtool, gateways. What is there is left alone. On Debian and Ubuntu the
 # rest is installed with apt; elsewhere this says what to install, and fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -129,6 +129,21 @@ dep_redis() {
   if command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null; then return; fi
   need redis-server 'brew install redis' redis redis-tools
 }
+# Debian's package may start a pooler of its own on 127.0.0.1:6432, which has no database.
+# Tests start theirs on ports of their own. /usr/sbin is not on the path of every user.
+dep_pgbouncer() {
+  PATH=$PATH:/usr/sbin command -v pgbouncer >/dev/null || need PgBouncer 'brew install pgbouncer' pgbouncer pgbouncer
+}
+# Debian's package has the server, too, and may start it on port 9090. Only promtool is needed.
+dep_promtool() { command -v promtool >/dev/null || need promtool 'brew install prometheus' golang-github-prometheus prometheus; }
+# Debian's packages may start servers of their own, on ports 80 and 8080. Tests start theirs on ports of
+# their own.
+dep_gateways() {
+  local name
+  for name in nginx haproxy caddy; do
+    PATH=$PATH:/usr/sbin command -v "$name" >/dev/null || need "$name" "brew install $name" "$name" "$name"
+  done
+}
 dep_node() {
   if command -v node >/dev/null && command -v npm >/dev/null; then return; fi
   need 'Node.js with npm' 'brew install node' 'nodejs npm' nodejs npm
@@ -148,7 +163,7 @@ dep_chromium() {
 
 for dep; do
   case $dep in
-    go | postgres | cc | curl | node | npm | chromium | python | shellcheck | wrk | redis) "dep_$dep" ;;
+    go | postgres | cc | curl | node | npm | chromium | python | shellcheck | wrk | redis | pgbouncer | promtool | gateways) "dep_$dep" ;;
     *) die "unknown: $dep" ;;
   esac
 done

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # readme-check.sh [FILE...]: runs the commands of each FILE and compares what they
 # print. Without a FILE it takes README.md, and then the pages of docs/guide in the
-# order of their names. All run against one new server with the demo's data, as those
-# of a reader do. Each page makes what it needs, so one FILE alone works, too.
+# order of their names, and docs/operations.md. All run against one new server with the
+# demo's data, as those of a reader do. Each page makes what it needs, so one FILE alone
+# works, too. The runbook makes servers of its own, which refuse to run as root: there its
+# commands run as the user postgres.
 #
 # A fenced `sh` block right below a line `<!-- ci -->` is run. The blocks of a file
 # run in order in one shell, with URL and KEY (the admin key) set, in a directory of
@@ -14,9 +16,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-[ $# -gt 0 ] || set -- README.md docs/guide/*.md
+[ $# -gt 0 ] || set -- README.md docs/guide/*.md docs/operations.md
 scripts/deps.sh go postgres curl python
-make --no-print-directory build >&2
+make --no-print-directory build build-stripe >&2
 
 root=$PWD
 all=$(temp_dir readme)
@@ -27,6 +29,9 @@ cleanup() {
 }
 trap cleanup EXIT
 
+for dir in /usr/lib/postgresql/*/bin ${PGBIN:+"$PGBIN"}; do
+  [ -x "$dir/pg_rewind" ] && PATH=$dir:$PATH # the runbook calls them by their names
+done
 for name in $(compgen -e QUOTAD_ || true); do unset "$name"; done
 export QUOTAD_ADMIN_KEY=readme-check-0123456789abcdef0123456789abcdef KEY=readme-check-0123456789abcdef0123456789abcdef
 export no_proxy=127.0.0.1
@@ -55,16 +60,24 @@ extract() {
 # run FILE DIR COUNT: the blocks, in one shell, so that a variable set in one is there
 # in the next.
 run() {
-  local n rc
+  local n rc as
   {
     echo 'set -euo pipefail'
+    # What a failed block leaves running ends with the page.
+    # shellcheck disable=SC2016 # it is for the page's shell
+    echo 'trap '"'"'kill $(jobs -p) $(sed -sn 1p */postmaster.pid */pgdata/postmaster.pid 2>/dev/null) 2>/dev/null || true'"'"' EXIT'
     for ((n = 1; n <= $3; n++)); do
       printf 'echo %d >"%s/at"\n{\n' "$n" "$2"
       cat "$2/$n.sh"
       printf '} >"%s/%d.out"\n' "$2" "$n"
     done
   } >"$2/all.sh"
-  (cd "$2/files" && bash ../all.sh </dev/null) || {
+  as=()
+  if [ "$1" = docs/operations.md ] && [ "$(id -u)" = 0 ]; then
+    chown -R postgres "$2"
+    as=(runuser -u postgres --)
+  fi
+  (cd "$2/files" && "${as[@]+"${as[@]}"}" bash ../all.sh </dev/null) || {
     rc=$?
     n=$(cat "$2/at")
     cat "$2/$n.sh" "$2/$n.out" >&2

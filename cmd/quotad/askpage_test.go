@@ -10,6 +10,13 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
+// rotate gives a webhook another secret, which the page then shows.
+func rotate(w *window) {
+	w.t.Helper()
+	eval[string](w, `(() => { document.querySelector('form[action$="/rotate"]').submit(); return "" })()`)
+	w.settles("the secret", `document.body.innerText.includes("whsec_") && document.readyState === "complete"`, 20*time.Second)
+}
+
 // askAll opens all that asks before it is done.
 func askAll(w *window) {
 	w.t.Helper()

@@ -176,6 +176,8 @@ func TestBadPlans(t *testing.T) {
 		on("a negative price", strings.Replace(planOf(), `"base_price_minor":0`, `"base_price_minor":-1`, 1), "base_price_minor"),
 		on("a negative minimum", strings.Replace(planOf(), `"base_price_minor":0`, `"minimum_minor":-1`, 1), "minimum_minor"),
 		on("a base in between", strings.Replace(planOf(), `"base_price_minor":0`, `"base_in":"between"`, 1), "base_in"),
+		on("a base for two months, in arrears", strings.Replace(planOf(), `"base_price_minor":0`, `"base_every":2`, 1), "base_every"),
+		on("a base for no month", strings.Replace(planOf(), `"base_price_minor":0`, `"base_in":"advance","base_every":0`, 1), "base_every"),
 		on("gold", strings.Replace(planOf(), `"USD"`, `"XAU"`, 1), "currency"),
 		on("a fractional price", strings.Replace(planOf(), `"base_price_minor":0`, `"base_price_minor":0.5`, 1), "base_price_minor"),
 		window("0s"), window("-1h"), window("1y"), window(""), window("1.5h"), window("h"), window("1h30m"), window("99999999999d"),

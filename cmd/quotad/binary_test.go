@@ -33,6 +33,8 @@ func TestBinary(t *testing.T) {
 	t.Run("OneDataDirectoryOneQuotad", testOneDataDirectoryOneQuotad)
 	t.Run("SecondSignal", testSecondSignalEndsAtOnce)
 	t.Run("KilledUnderHits", testKilledUnderHits)
+	t.Run("LeastMemory", testLeastMemory)
+	t.Run("NoDescriptors", testNoDescriptors)
 }
 
 // process is a running quotad with a PostgreSQL of its own.
@@ -57,10 +59,16 @@ func dataDir(t testing.TB) string {
 // launch starts the binary on a data directory and waits until it is ready.
 func launch(t testing.TB, dir string, flags ...string) *process {
 	t.Helper()
+	return launchWith(t, nil, dir, flags...)
+}
+
+// launchWith is launch with more in the environment.
+func launchWith(t testing.TB, env []string, dir string, flags ...string) *process {
+	t.Helper()
 	address := freePort(t)
 	p := &process{dir: dir, ended: make(chan struct{}), testNode: &testNode{t: t, url: "http://" + address, out: new(pgtest.Log), client: newClient()}}
 	p.cmd = exec.Command(binary, append([]string{"serve", "--listen=" + address, "--data-dir=" + dir}, flags...)...)
-	p.cmd.Env = cleanEnv()
+	p.cmd.Env = append(cleanEnv(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -314,6 +322,10 @@ func testOneDataDirectoryOneQuotad(t *testing.T) {
 	code, _, errs := quotad(t, "serve", "--listen=127.0.0.1:0", "--data-dir="+dir)
 	if code != 1 || !strings.Contains(errs, "in use by another quotad") || !strings.Contains(errs, strconv.Itoa(p.cmd.Process.Pid)) {
 		t.Errorf("a second quotad: code %d: %s", code, errs)
+	}
+	p.key = testAdminKey
+	if said := p.do("GET", "/metrics", ""); !strings.Contains(string(said.raw), "\nquotad_disk_free_bytes ") {
+		t.Errorf("the metrics do not say what is left on the disk: %d, %d bytes", said.status, len(said.raw))
 	}
 	// The other commands use the running one's server.
 	code, secret, errs := quotad(t, "keys", "create", "--name=x", "--scope=admin", "--data-dir="+dir)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -158,7 +159,7 @@ func (n *node) nameSeller(ctx context.Context) error {
 		return err
 	}
 	s.Name = demoSeller
-	_, _, err = n.accounts.PutSeller(ctx, s.Seller, plans.Precondition{Given: true, ETags: []string{s.ETag()}})
+	_, _, err = n.accounts.PutSeller(ctx, accounts.SellerInput{Seller: s.Seller, CreditNotePrefix: s.CreditNotePrefix}, plans.Precondition{Given: true, ETags: []string{s.ETag()}})
 	if errors.Is(err, plans.ErrPrecondition) { // somebody has named it just now
 		err = nil
 	}

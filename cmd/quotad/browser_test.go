@@ -22,7 +22,7 @@ import (
 // dark. A new page is one row.
 type pageRow struct {
 	name string
-	path string // {link}: into the portal, not used yet; {invoice}: the id of one; {elsewhere}: this machine by another name
+	path string // {link}: into the portal, not used yet; {invoice}, {webhook}: the id of one; {elsewhere}: this machine by another name
 	as   string // whose session: a customer, a scope of keys, or "" for nobody
 	says string // what the page must say, separated by |
 	loud bool   // the browser notes its status, which is no success
@@ -74,9 +74,20 @@ func pageRows() []pageRow {
 		{name: "customer's billing", path: "/admin/customers/acme/billing", as: "admin", says: "Grant a credit"},
 		{name: "customer's usage", path: "/admin/customers/acme/usage", as: "admin", says: "Days of your own"},
 		{name: "customer's settings", path: "/admin/customers/acme/settings", as: "admin", says: "Change the customer"},
+		{name: "customer's plan", path: "/admin/customers/acme/plan", as: "admin", says: "Change the plan"},
+		{name: "ways to a plan", path: "/admin/customers/coming/plan?plan=grown", as: "admin", says: "Scheduled|Drop it|Change now|When the paid base price ends|Invoice then|Next invoice|unused"},
+		{name: "no way to a plan", path: "/admin/customers/coming/plan?plan=nothing&plan_version=3", as: "admin", says: "There is no such plan", loud: true},
+		{name: "scheduled", path: "/portal", as: "coming", says: "the plan is Grown|Gigabytes"},
+		{name: "scheduled plan", path: "/portal/plan", as: "coming", says: "the plan is Grown|$99.00 a month"},
+		{name: "scheduled, admin", path: "/admin/customers/coming", as: "admin", says: "the plan is Grown|Gigabytes"},
+		{name: "level", path: "/portal/usage?meter=gigabytes&range=7d", as: "coming", says: "Gigabytes"},
+		{name: "level, admin", path: "/admin/customers/coming/usage?meter=gigabytes&range=7d", as: "admin", says: "Gigabytes"},
 		{name: "meters", path: "/admin/meters", as: "admin", says: "API requests"},
 		{name: "plans", path: "/admin/plans", as: "admin", says: "A plan is never changed"},
 		{name: "keys", path: "/admin/keys", as: "admin", says: "New key"},
+		{name: "webhooks", path: "/admin/webhooks", as: "admin", says: "New webhook|failing"},
+		{name: "webhook", path: "/admin/webhooks/{webhook}", as: "admin", says: "Send a test|New secret|Failing since|waiting|Send again"},
+		{name: "webhook's secret", path: "/admin/webhooks/{webhook}", as: "admin", then: rotate, says: "It is shown this once|whsec_"},
 		{name: "invoices", path: "/admin/invoices", as: "admin", says: "As CSV"},
 		{name: "audit", path: "/admin/audit", as: "admin", says: "Nothing here can be edited"},
 		{name: "audit unfolded", path: "/admin/audit", as: "admin", then: unfold, says: "Nothing here can be edited|\"path\":"},
@@ -90,6 +101,8 @@ func pagesWorld(t testing.TB, closeDelay string) *testNode {
 	t.Helper()
 	n := start(t, "", "--brand-name=Northwind", "--portal-return-origins=https://app.example.com", "--close-delay="+closeDelay)
 	n.northwind()
+	// Its name stands for no address, so nothing is delivered.
+	n.webhook = n.do("POST", "/v1/webhooks", `{"url":"https://hooks.example.invalid/a-path-that-is-so-long-that-no-line-of-a-narrow-page-has-room-for-all-of-it/quotad"}`).is(201).str("id")
 	n.do("PUT", "/v1/plans/none", `{"name":"None","currency":"USD","interval":"month"}`).is(201)
 	n.do("PUT", "/v1/customers/empty", `{"name":"Nobody <script>alert(1)</script> & Söhne, a name that is so long that no header has room for all of it","plan":"none"}`).is(201)
 	n.do("PUT", "/v1/customers/closed", `{"name":"Closed","plan":"none"}`).is(201)
@@ -113,6 +126,7 @@ func pagesWorld(t testing.TB, closeDelay string) *testNode {
 		{"meter":"tokens","model":"volume","tiers":[{"up_to":1000000,"unit_price":"0.002"},{"up_to":null,"unit_price":"0.001"}],"minimum_minor":100}]}`).is(201)
 	n.do("PUT", "/v1/customers/tiered", `{"name":"Tiered","plan":"tiered"}`).is(201)
 	n.spent()
+	n.coming()
 	n.drafts(limits)
 	n.closed = n.portalCookies("closed")
 	n.do("DELETE", "/v1/customers/closed", "").is(204)
@@ -154,7 +168,7 @@ func openWindow(t testing.TB, n *testNode) *window {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 8*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 15*time.Minute) // a slow machine takes eight for all pages
 	t.Cleanup(cancel)
 	w := &window{t: t, ctx: ctx, node: n}
 	console := chromedp.Console(ctx)

@@ -33,8 +33,13 @@ type grammar struct {
 		Set  setSetting   `cmd:"" help:"Change one of them for all nodes. Needs that no quotad serves on the database."`
 	} `cmd:"" help:"List and change the settings that all nodes share."`
 	Reconcile reconcileCmd `cmd:"" help:"Check that the books agree, from what was charged to what was billed. Where a check finds rows, the exit code is 1."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
-	OpenAPI   printOpenAPI `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
+	Health    healthCmd    `cmd:"" help:"Ask the quotad that serves on this machine, with the same settings, whether it is ready. If not, the exit code is 1."`
+	Repair    struct {
+		Clock repairClock `cmd:"" help:"Bring counters back to the database's clock that were charged in the future, since the clock was ahead. Nodes may serve meanwhile. Where some are left, the exit code is 1."`
+	} `cmd:"" help:"Repair what an outage left behind."`
+	Archive archiveCmd   `cmd:"" help:"Take old months of usage and adjustments out of their tables, once all of them is billed. Nodes may serve meanwhile."`
+	Version versionCmd   `cmd:"" help:"Print the version."`
+	OpenAPI printOpenAPI `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
 }
 
 // A command is one sub-command, its flags set.

@@ -38,13 +38,14 @@ func TestHelp(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Errorf("code %d: %s", code, errs)
 	}
-	for _, command := range []string{"serve", "migrate up", "migrate down", "migrate status", "keys create", "keys list", "keys revoke", "settings list", "settings set", "reconcile", "version", "openapi"} {
+	for _, command := range []string{"serve", "migrate up", "migrate down", "migrate status", "keys create", "keys list", "keys revoke", "settings list", "settings set", "reconcile", "repair clock", "version", "openapi"} {
 		if !strings.Contains(out, "\n  "+command+" ") {
 			t.Errorf("help does not name %q:\n%s", command, out)
 		}
 	}
 	code, out, _ = cli(t, nil, "serve", "--help")
-	if code != 0 || !strings.Contains(out, "$QUOTAD_DATABASE_URL") || !strings.Contains(out, "Default: 127.0.0.1:8080.") ||
+	words := strings.Join(strings.Fields(out), " ") // lines are broken by their width
+	if code != 0 || !strings.Contains(out, "$QUOTAD_DATABASE_URL") || !strings.Contains(words, "Default: 127.0.0.1:8080.") ||
 		!strings.Contains(out, "$QUOTAD_DEFAULT_PLAN") || !strings.Contains(out, "$QUOTAD_ANONYMOUS_TTL") {
 		t.Errorf("serve --help: %d\n%s", code, out)
 	}
@@ -98,6 +99,7 @@ func TestWrongSettings(t *testing.T) {
 		{"serve --close-delay=-1s", nil, "--close-delay: must be between 0s and 1h, not -1s"},
 		{"serve --close-delay=61m", nil, "--close-delay: must be between 0s and 1h, not 1h1m"},
 		{"settings set correction-time 721h", nil, "--correction-time: must be between 0s and 720h, not 721h"},
+		{"serve --event-retention=47h", nil, "--event-retention: must be between 48h and 87600h, not 47h"},
 		{"serve --id-retention=0", nil, "--id-retention: must be between 48h and 9600h, not 0s"},
 		{"settings set id-retention 47h", nil, "--id-retention: must be between 48h and 9600h, not 47h"},
 		{"settings set id-retention 35d", nil, `--id-retention: must be a time such as 500ms, 5s, 1m30s or 48h, not "35d"`},
@@ -126,6 +128,7 @@ func TestWrongSettings(t *testing.T) {
 		{"serve --failed-keys-per-minute=1000001", nil, "--failed-keys-per-minute: must be between 0 and 1000000"},
 		{"serve --cache-size=99999999999", nil, "--cache-size: must be between 1 and 10000000"},
 		{"serve --request-timeout=1h", nil, "--request-timeout: must be between 1ms and 9s"},
+		{"serve --decide-within=6s", nil, "--decide-within: must be between 100ms and 5s"},
 		{"serve --start-timeout=25h", nil, "--start-timeout: must be between"},
 		{"serve --drain-delay=61m", nil, "--drain-delay: must be between"},
 		{"serve --drain-delay=-1s", nil, "--drain-delay: must be between"},

@@ -52,7 +52,7 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	within, cancel := context.WithTimeout(ctx, commandPatience)
-	err = db.greet(within, time.Now().Add(commandPatience))
+	err = db.greet(within, time.Now().Add(commandPatience), false)
 	cancel()
 	switch {
 	case errors.Is(err, postgres.ErrBadURL):

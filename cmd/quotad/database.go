@@ -115,10 +115,12 @@ func (db *database) prepare(ctx context.Context, patience time.Duration, log *sl
 			return fmt.Errorf("while starting: %w", ctx.Err())
 		case errors.Is(err, postgres.ErrBadURL):
 			return badDatabaseURL(err)
-		case !postgres.Outage(err) && !postgres.Retryable(err):
+		case !postgres.Passing(err):
 			return db.explain(err) // the server was reached, and refused
-		case !time.Now().Add(pause).Before(giveUp):
+		case !time.Now().Add(pause).Before(giveUp) && postgres.Outage(err):
 			return fmt.Errorf("%s could not be reached within %s: %w%s; --start-timeout waits longer", db.place, patience, err, checkURL)
+		case !time.Now().Add(pause).Before(giveUp):
+			return fmt.Errorf("%s could not be used within %s: %w; --start-timeout waits longer", db.place, patience, err)
 		}
 		if try == 1 {
 			log.Warn("waiting for the database", "database", postgres.Redact(db.url), "at_most", patience, "error", err)
@@ -134,20 +136,26 @@ func (db *database) prepare(ctx context.Context, patience time.Duration, log *sl
 // migrate is one attempt: to connect within the deadline, and then to migrate however
 // long that takes.
 func (db *database) migrate(ctx context.Context, deadline time.Time, log *slog.Logger) error {
-	if err := db.greet(ctx, deadline); err != nil {
+	if err := db.greet(ctx, deadline, true); err != nil {
 		return err
 	}
-	_, err := postgres.Migrate(ctx, db.url, migrations.FS, postgres.MigrateOptions{Logger: log})
+	_, err := postgres.Migrate(ctx, db.url, migrations.FS, postgres.MigrateOptions{Logger: everyLine(log)})
 	return err
 }
 
 var errTooOld = errors.New("PostgreSQL is too old")
 
-// greet connects once. It checks that the server's version is new enough, and that quotad can
-// work with the schema there.
-func (db *database) greet(ctx context.Context, deadline time.Time) error {
+// greet connects. It checks that the server's version is new enough, that quotad can work with the
+// schema there, that no pooler lends each transaction another session, and where it is to write,
+// that the database takes writes.
+func (db *database) greet(ctx context.Context, deadline time.Time, write bool) error {
 	within, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
+	if db.given { // what follows prepares statements, which such a pooler loses
+		if err := postgres.CheckPooler(within, db.url); err != nil {
+			return err
+		}
+	}
 	conn, err := postgres.Connect(within, db.url, nil)
 	if err != nil {
 		return err
@@ -161,7 +169,13 @@ func (db *database) greet(ctx context.Context, deadline time.Time) error {
 	if major := number / 10_000; major < embedded.OldestMajor {
 		return fmt.Errorf("%w: the server is version %d, quotad needs %d or newer", errTooOld, major, embedded.OldestMajor)
 	}
-	return postgres.CheckSchema(within, conn)
+	if err := postgres.CheckSchema(within, conn); err != nil {
+		return err
+	}
+	if write {
+		return postgres.CheckWrites(within, conn)
+	}
+	return nil
 }
 
 const checkURL = "\nCheck --database-url (QUOTAD_DATABASE_URL), that PostgreSQL runs there and that it lets this machine in"
@@ -174,6 +188,8 @@ func (db *database) explain(err error) error {
 func (db *database) hint(err error) string {
 	said, answered := errors.AsType[*pgconn.PgError](err)
 	switch {
+	case errors.Is(err, postgres.ErrTransactionPooler):
+		return "\nSet pool_mode = session for this database in the pooler, or name PostgreSQL's own address in --database-url (QUOTAD_DATABASE_URL)"
 	case errors.Is(err, postgres.ErrEarlierSchema) && db.given:
 		return "\nMake a new database and name it in --database-url, or drop this one with all its data and make it again"
 	case errors.Is(err, postgres.ErrEarlierSchema):

@@ -12,10 +12,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"quotad/internal/api/request"
+	"quotad/internal/postgres"
 )
 
 // envPrefix begins the name of every setting in the environment.
 const envPrefix = "QUOTAD_"
+
+const databaseURLFlag = "database-url"
 
 // maxSecretFile bounds what is read for a setting from a file.
 const maxSecretFile = 64 << 10
@@ -56,6 +59,9 @@ func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	text, err := readSetting(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s_FILE: %w", name, err)
+	}
+	if flag.Name == databaseURLFlag {
+		return postgres.InFile(path), nil // each new connection reads it again: its password may change
 	}
 	return text, nil
 }

@@ -22,7 +22,7 @@ func listedPages(t *testing.T) (all []listedPage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := strings.NewReplacer("{$}", "", "{key}", "acme", "{id}", "x", "{limit}", "hourly", "{n}", "1", "{file}", "x.pdf", "{token}", "x")
+	place := strings.NewReplacer("{$}", "", "{key}", "acme", "{id}", "x", "{limit}", "hourly", "{meter}", "requests", "{n}", "1", "{file}", "x.pdf", "{token}", "x")
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
@@ -134,7 +134,7 @@ func TestEveryPageAsksWho(t *testing.T) {
 }
 
 // adminOnly are the pages that other scopes may not look at.
-var adminOnly = []string{"/admin/keys", "/admin/audit"}
+var adminOnly = []string{"/admin/keys", "/admin/audit", "/admin/webhooks", "/admin/webhooks/x"}
 
 // TestEveryPageAsksWhichScope: keys that may not write look at all but what is for admins, and change
 // nothing. Nobody changes anything by a GET.

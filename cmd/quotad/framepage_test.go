@@ -30,8 +30,8 @@ func TestPagesKeepTheirTabs(t *testing.T) {
 		{"/portal", []string{"Overview", "Usage", "Refusals", "Invoices", "Plan"}},
 		{"/portal/invoices/x", []string{"Overview", "Usage", "Refusals", "Invoices", "Plan"}},
 		{"/portal/nothing", []string{"Overview", "Usage", "Refusals", "Invoices", "Plan"}},
-		{"/admin/customers/acme", []string{"Overview", "Keys", "Audit", "Check the books", "Customers", "Invoices", "Plans", "Meters"}},
-		{"/admin/nothing", []string{"Overview", "Keys", "Audit", "Check the books", "Customers", "Invoices", "Plans", "Meters"}},
+		{"/admin/customers/acme", []string{"Overview", "Keys", "Webhooks", "Audit", "Check the books", "Customers", "Invoices", "Plans", "Meters"}},
+		{"/admin/nothing", []string{"Overview", "Keys", "Webhooks", "Audit", "Check the books", "Customers", "Invoices", "Plans", "Meters"}},
 	} {
 		w.look(1280, "light", row.path)
 		if got := eval[[]string](w, `[...document.querySelectorAll("nav a")].map(e => e.innerText)`); strings.Join(got, " ") != strings.Join(row.tabs, " ") {

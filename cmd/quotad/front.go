@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,7 +26,8 @@ type front struct {
 	servers []*fastpath.Server
 	main    atomic.Pointer[http.Handler]
 	metrics atomic.Pointer[http.Handler]
-	failed  chan error // a listener broke
+	ending  atomic.Bool // each answer ends its connection
+	failed  chan error  // a listener broke
 	running sync.WaitGroup
 }
 
@@ -37,11 +35,11 @@ type front struct {
 func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, error) {
 	f := &front{log: log, failed: make(chan error, 2)}
 	f.use(http.HandlerFunc(starting), http.HandlerFunc(starting))
-	config, err := s.tlsConfig()
+	config, err := s.tlsConfig(log)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := listen(ctx, "listen", s.Listen, config)
+	listener, err := listen(ctx, "listen", s.Listen, config, log)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +47,7 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 	if s.MetricsListen != "" {
 		// This listener has no TLS: metrics hold no secrets, and their scrapers are inside the
 		// network.
-		listener, err := listen(ctx, "metrics-listen", s.MetricsListen, nil)
+		listener, err := listen(ctx, "metrics-listen", s.MetricsListen, nil, log)
 		if err != nil {
 			f.close()
 			return nil, err
@@ -62,8 +60,12 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 // serve begins to answer requests on a listener. Each request goes to the handler that the
 // pointer holds at that moment.
 func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handler], secure bool) {
-	f.urls = append(f.urls, localURL(listener.Addr(), secure))
+	f.urls = append(f.urls, localURL(listener.Addr().String(), secure))
 	server := api.NewHTTPServer(serve.Recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serve.Identify(w, r)
+		if f.ending.Load() {
+			w.Header()["Connection"] = connectionClose
+		}
 		(*handler.Load()).ServeHTTP(w, r)
 	}), f.log), time.Now)
 	// net/http logs single connections that their clients broke. That is worth no more than
@@ -76,6 +78,14 @@ func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handle
 		}
 	})
 }
+
+// connectionClose is the value of the header Connection in answers of a node that drains.
+var connectionClose = []string{"close"}
+
+// drain makes each answer from now on end its connection. The listeners stay open. A proxy that
+// passes connections on, and looks at no request, would otherwise keep clients on this node until
+// its end cuts them off.
+func (f *front) drain() { f.ending.Store(true) }
 
 // use replaces both handlers. Requests under way keep the handler with which they began.
 func (f *front) use(main, metrics http.Handler) {
@@ -116,7 +126,7 @@ func starting(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"type":"/problems/not-ready","title":"Not ready","status":503,"detail":"quotad is starting; nothing was charged or stored"}`))
 }
 
-func listen(ctx context.Context, flag, address string, config *tls.Config) (net.Listener, error) {
+func listen(ctx context.Context, flag, address string, config *tls.Config, log *slog.Logger) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -126,65 +136,52 @@ func listen(ctx context.Context, flag, address string, config *tls.Config) (net.
 	case err != nil:
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
+	listener = heard{listener, log}
 	if config != nil {
 		return fastpath.TLSListener(listener, config), nil
 	}
 	return fastpath.Listener(listener), nil
 }
 
-func (s *settings) tlsConfig() (*tls.Config, error) {
+// heard is a listener whose log is told when no connection can be taken, as when the process has no
+// file descriptor left. net/http tries again, and says so among what single connections do.
+type heard struct {
+	net.Listener
+	log *slog.Logger
+}
+
+// Accept implements net.Listener.
+func (l heard) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		l.log.Warn("connections cannot be accepted; it is tried again", "address", l.Addr().String(), "error", err)
+	}
+	return conn, err
+}
+
+func (s *settings) tlsConfig(log *slog.Logger) (*tls.Config, error) {
 	if s.TLSCert == "" {
 		return nil, nil //nolint:nilnil // no TLS is wanted
 	}
-	chain, err := readPEM("tls-cert", s.TLSCert, "CERTIFICATE")
+	c, err := newCertificate(s.TLSCert, s.TLSKey, log)
 	if err != nil {
 		return nil, err
 	}
-	key, err := readPEM("tls-key", s.TLSKey, "PRIVATE KEY")
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := tls.X509KeyPair(chain, key)
-	if err != nil {
-		return nil, badSetting("tls-cert", "%s with --tls-key=%s: %s", s.TLSCert, s.TLSKey, strings.TrimPrefix(err.Error(), "tls: "))
-	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{certificate},
-		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"h2", "http/1.1"},
-	}, nil
+	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
-// readPEM reads a file that has at least one PEM block whose type ends in want.
-func readPEM(flag, path, want string) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, badSetting(flag, "%w", err)
-	}
-	for rest := text; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return nil, badSetting(flag, "%s has no %s in PEM", path, strings.ToLower(want))
-		}
-		if strings.HasSuffix(block.Type, want) {
-			return text, nil
-		}
-	}
-}
-
-// localURL is how a client on this machine reaches a listener.
-func localURL(address net.Addr, secure bool) string {
+// localURL is how a client on this machine reaches a listener's address, which has a port.
+func localURL(address string, secure bool) string {
 	scheme := "http"
 	if secure {
 		scheme = "https"
 	}
-	tcp, ok := address.(*net.TCPAddr)
-	if !ok {
-		return scheme + "://" + address.String()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return scheme + "://" + address
 	}
-	host := tcp.IP.String()
-	if tcp.IP.IsUnspecified() {
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return scheme + "://" + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
+	return scheme + "://" + net.JoinHostPort(host, port)
 }

@@ -20,8 +20,11 @@ type gauges struct {
 	degraded *prometheus.Desc
 	evicted  *prometheus.Desc
 	cleaned  *prometheus.Desc
+	numbered *prometheus.Desc
+	sent     *prometheus.Desc
+	wentBack *prometheus.Desc
 	stats    []stat
-	clock    [2]*prometheus.Desc
+	clock    [4]*prometheus.Desc
 	pool     [3]*prometheus.Desc
 	// billed are what this node did, blocked and due how billing stands.
 	billed       [3]*prometheus.Desc
@@ -51,6 +54,9 @@ func newGauges(n *node) *gauges {
 		degraded: desc("degraded", "1 while hits cannot be charged or changes not be read: /readyz says why."),
 		evicted:  desc("customers_evicted_total", "Customers forgotten to make room for others: --cache-size is small."),
 		cleaned:  desc("counters_removed_total", "Counters of attributes' values removed: full again and idle, or of archived customers."),
+		numbered: desc("events_numbered_total", "Events that this node gave ids to, so that GET /v1/events shows them."),
+		sent:     prometheus.NewDesc("quotad_webhook_attempts_total", "Attempts of this node to send an event to a webhook, by result: delivered, failed. dead are deliveries that were given up.", []string{"result"}, nil),
+		wentBack: desc("database_went_back_total", "Times that changes which this node had seen were not in the database any more: a failover or a restore lost admin writes."),
 		stats: []stat{
 			total("refused_from_memory", "Refusals answered without a statement.", func(s *quota.Stats) int64 { return s.FromMemory }),
 			total("batches", "Round trips of lanes: to read rows, or to charge hits.", func(s *quota.Stats) int64 { return s.Batches }),
@@ -60,16 +66,19 @@ func newGauges(n *node) *gauges {
 			total("swaps_lost", "Counters that another had written meanwhile, and that were judged again.", func(s *quota.Stats) int64 { return s.SwapsLost }),
 			total("unknown", "Hits whose outcome was lost with a connection.", func(s *quota.Stats) int64 { return s.Unknown }),
 			total("retried", "Hits of batches that the server rolled back.", func(s *quota.Stats) int64 { return s.Retried }),
-			total("ahead", "Hits on counters more than a second in the future: an alarm.", func(s *quota.Stats) int64 { return s.Ahead }),
+			total("ahead", "Hits, admitted or refused, on counters more than a second in the future: an alarm.", func(s *quota.Stats) int64 { return s.Ahead }),
 			total("new_values_refused", "Operations answered 503 too-busy, as their customer brought more new values of attributes than --max-new-values.", func(s *quota.Stats) int64 { return s.ManyValues }),
 			total("denials_lost", "Denied units missing in the statistic.", func(s *quota.Stats) int64 { return s.Denials }),
 			total("refusals_lost", "Refused units missing in the statistic of refusals.", func(s *quota.Stats) int64 { return s.Refusals }),
 			total("over_share", "Hits and operations answered 503, since their API key had its share of a queue waiting.", func(s *quota.Stats) int64 { return s.Over }),
+			{desc("rows_went_back_total", "Counters that had the number of a change that the database does not have, and were repaired: it went back, or somebody wrote them by hand."), prometheus.CounterValue, func(s *quota.Stats) int64 { return s.RowsWentBack }},
 			{desc("engine_queued", "Hits that wait now."), prometheus.GaugeValue, func(s *quota.Stats) int64 { return s.Queued }},
 		},
-		clock: [2]*prometheus.Desc{
+		clock: [4]*prometheus.Desc{
 			desc("clock_age_seconds", "Age of the measurement of the database's clock."),
 			desc("clock_width_seconds", "Width of that measurement; the error is at most half of it."),
+			desc("clock_offset_seconds", "How far the database's clock, as it is used, is ahead of this machine's; below 0 where it is behind."),
+			desc("clock_steps_total", "Steps of the database's clock, of over a second against this node's, that a second measurement confirmed."),
 		},
 		pool: [3]*prometheus.Desc{
 			pooled("connections", "Connections of a pool: reads is of how customers stand and their usage, store of all else."),
@@ -92,6 +101,9 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	to <- g.degraded
 	to <- g.evicted
 	to <- g.cleaned
+	to <- g.numbered
+	to <- g.sent
+	to <- g.wentBack
 	for _, s := range g.stats {
 		to <- s.desc
 	}
@@ -127,6 +139,12 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(g.evicted, prometheus.CounterValue, float64(g.node.catalog.Evicted()))
 	removed := g.node.cleaner.Removed() + g.node.archiver.Removed()
 	to <- prometheus.MustNewConstMetric(g.cleaned, prometheus.CounterValue, float64(removed))
+	to <- prometheus.MustNewConstMetric(g.numbered, prometheus.CounterValue, float64(g.node.numberer.Numbered()))
+	delivered, failed, dead := g.node.sender.Sent()
+	for result, n := range map[string]int64{"delivered": delivered, "failed": failed, "dead": dead} {
+		to <- prometheus.MustNewConstMetric(g.sent, prometheus.CounterValue, float64(n), result)
+	}
+	to <- prometheus.MustNewConstMetric(g.wentBack, prometheus.CounterValue, float64(g.node.catalog.WentBack()))
 	stats := g.node.engine.Stats()
 	for _, s := range g.stats {
 		to <- prometheus.MustNewConstMetric(s.desc, s.kind, float64(s.read(&stats)))
@@ -135,6 +153,10 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 		gauge(g.clock[0], age.Seconds())
 		gauge(g.clock[1], width.Seconds())
 	}
+	if offset, ok := g.node.clock.Offset(); ok {
+		gauge(g.clock[2], offset.Seconds())
+	}
+	to <- prometheus.MustNewConstMetric(g.clock[3], prometheus.CounterValue, float64(g.node.clock.Steps()))
 	g.collectBilling(to)
 	for name, pool := range map[string]*pgxpool.Pool{"reads": g.node.reads, "store": g.node.pool} {
 		stat := pool.Stat()

@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 // Collecting garbage took a tenth of the time of a hit: the live heap is small (the caches),
@@ -17,31 +22,62 @@ const (
 	memoryOfCustomer = 1200     // bytes of a customer with one meter, its row and a refusal, kept ready
 )
 
+// outsideOfGo is the tenth of a container's memory that the collector's limit leaves to what it
+// does not count: the program itself, stacks of the kernel's, and what is freed a little late.
+const outsideOfGo = 10
+
+// tuning is what tuneMemory goes by.
+type tuning struct {
+	cacheSize int                              // customers that are kept ready
+	packed    int64                            // what packed customers may take, bytes
+	lookupEnv func(string) (string, bool)      // os.LookupEnv
+	container func() (bytes uint64, err error) // the memory of this process' cgroup, memlimit.FromCgroup
+	log       *slog.Logger
+}
+
 // tuneMemory sets the collector for a server, unless its own variables ($GOGC and
-// $GOMEMLIMIT) say otherwise. packed is what packed customers may take, bytes. stop ends what
-// it starts.
-func tuneMemory(ctx context.Context, cacheSize int, packed int64, lookupEnv func(string) (string, bool)) (stop func()) {
-	if _, set := lookupEnv("GOGC"); !set {
+// $GOMEMLIMIT) say otherwise. stop ends what it starts.
+func tuneMemory(ctx context.Context, t tuning) (stop func()) {
+	if _, set := t.lookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
-	if _, set := lookupEnv("GOMEMLIMIT"); set {
+	if _, set := t.lookupEnv("GOMEMLIMIT"); set {
 		return func() {}
 	}
-	floor := memoryBase + int64(cacheSize)*memoryOfCustomer + packed
-	debug.SetMemoryLimit(floor)
+	floor := memoryBase + int64(t.cacheSize)*memoryOfCustomer + t.packed
+	most := t.most()
+	if most < floor {
+		t.log.Warn("the container has less memory than full caches take, so the collector will work more: give it more, or lower --cache-memory or --cache-size",
+			"limit_mib", most>>20, "full_caches_mib", floor>>20)
+	}
+	debug.SetMemoryLimit(min(most, floor))
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { followMemory(ctx, floor, packed) })
+	running.Go(func() { followMemory(ctx, floor, t.packed, most) })
 	return func() {
 		cancel()
 		running.Wait()
 	}
 }
 
+// most is how many bytes the collector's limit may grow to, so that the kernel does not kill a
+// process in a container whose memory is limited.
+func (t *tuning) most() int64 {
+	container, err := t.container()
+	switch {
+	case errors.Is(err, memlimit.ErrNoLimit), errors.Is(err, memlimit.ErrNoCgroup), errors.Is(err, memlimit.ErrCgroupsNotSupported):
+		return math.MaxInt64
+	case err != nil:
+		t.log.Warn("the memory limit of this container cannot be read: set GOMEMLIMIT, where there is one", "error", err)
+		return math.MaxInt64
+	}
+	return int64(min(container, math.MaxInt64)) / outsideOfGo * (outsideOfGo - 1)
+}
+
 // followMemory raises the limit while more lives than it was made for, as with ten thousand
 // connections: within a limit that is too small the collector would take half the time. It
-// does so after each collection, as that is what counts what lives.
-func followMemory(ctx context.Context, floor, packed int64) {
+// does so after each collection, as that is what counts what lives. It never raises it beyond most.
+func followMemory(ctx context.Context, floor, packed, most int64) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	collected := make(chan struct{}, 1)
 	for {
@@ -53,7 +89,7 @@ func followMemory(ctx context.Context, floor, packed int64) {
 		case <-collected:
 			metrics.Read(sample)
 			living := int64(sample[0].Value.Uint64() + sample[1].Value.Uint64())
-			debug.SetMemoryLimit(memoryLimit(floor, packed, living))
+			debug.SetMemoryLimit(min(most, memoryLimit(floor, packed, living)))
 		}
 	}
 }

@@ -1,12 +1,26 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"quotad/internal/testkit/pgtest"
 )
+
+func unlimited() (uint64, error) { return 0, memlimit.ErrNoLimit }
 
 func TestTuneMemory(t *testing.T) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(math.MaxInt64)
@@ -15,8 +29,12 @@ func TestTuneMemory(t *testing.T) {
 		debug.SetMemoryLimit(limit)
 	})
 	env := map[string]string{"GOGC": "50", "GOMEMLIMIT": "1GiB"}
-	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
-	tuneMemory(t.Context(), 1000, 5<<20, lookup)()
+	log := new(pgtest.Log)
+	tuned := tuning{
+		cacheSize: 1000, packed: 5 << 20, lookupEnv: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+		container: unlimited, log: slog.New(slog.NewTextHandler(log, nil)),
+	}
+	tuneMemory(t.Context(), tuned)()
 	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
 		t.Errorf("the limit is %d although the environment sets it", got)
 	}
@@ -24,9 +42,30 @@ func TestTuneMemory(t *testing.T) {
 		t.Errorf("GOGC is %d although the environment sets it", got)
 	}
 	clear(env)
-	tuneMemory(t.Context(), 1000, 5<<20, lookup)()
-	if got, want := debug.SetMemoryLimit(-1), int64(memoryBase+1000*memoryOfCustomer+5<<20); got != want {
-		t.Errorf("the limit is %d, not %d", got, want)
+	full := int64(memoryBase + 1000*memoryOfCustomer + 5<<20)
+	for _, c := range []struct {
+		bytes  uint64
+		err    error
+		want   int64
+		warned string
+	}{
+		{err: memlimit.ErrNoLimit, want: full},
+		{err: memlimit.ErrNoCgroup, want: full},
+		{err: memlimit.ErrCgroupsNotSupported, want: full},
+		{err: errors.New("unread"), want: full, warned: "set GOMEMLIMIT"},
+		{bytes: math.MaxUint64, want: full},
+		{bytes: 100 << 20, want: full},
+		{bytes: 50 << 20, want: 45 << 20, warned: "less memory than full caches take"},
+	} {
+		before := log.String()
+		tuned.container = func() (uint64, error) { return c.bytes, c.err }
+		tuneMemory(t.Context(), tuned)()
+		if got := debug.SetMemoryLimit(-1); got != c.want {
+			t.Errorf("%d bytes, %v: the limit is %d, not %d", c.bytes, c.err, got, c.want)
+		}
+		if said := strings.TrimPrefix(log.String(), before); !strings.Contains(said, c.warned) || (said == "") != (c.warned == "") {
+			t.Errorf("%d bytes, %v: the log says %q", c.bytes, c.err, said)
+		}
 	}
 	if got := debug.SetGCPercent(100); got != gcPercent {
 		t.Errorf("GOGC is %d", got)
@@ -46,7 +85,7 @@ func TestMemoryLimitFollowsAtOnce(t *testing.T) {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	})
-	t.Cleanup(tuneMemory(t.Context(), 1, 0, func(string) (string, bool) { return "", false }))
+	t.Cleanup(tuneMemory(t.Context(), tuning{cacheSize: 1, lookupEnv: noEnv, container: unlimited, log: slog.New(slog.DiscardHandler)}))
 	floor := debug.SetMemoryLimit(-1)
 	lives := make([]byte, 2*floor)
 	for range 3 {
@@ -55,4 +94,79 @@ func TestMemoryLimitFollowsAtOnce(t *testing.T) {
 		debug.SetMemoryLimit(floor)
 	}
 	runtime.KeepAlive(lives)
+}
+
+// In a container the limit stays within its memory, whatever lives.
+func TestMemoryLimitStaysInTheContainer(t *testing.T) {
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(math.MaxInt64)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
+	const container = 100 << 20
+	t.Cleanup(tuneMemory(t.Context(), tuning{
+		cacheSize: 1, lookupEnv: noEnv, log: slog.New(slog.DiscardHandler),
+		container: func() (uint64, error) { return container, nil },
+	}))
+	lives := make([]byte, 2*container)
+	for range 3 {
+		debug.SetMemoryLimit(math.MaxInt64) // what is followed sets it again
+		runtime.GC()
+		eventually(t, 500*time.Millisecond, "the limit is the container's", func() bool { return debug.SetMemoryLimit(-1) == container/10*9 })
+	}
+	runtime.KeepAlive(lives)
+}
+
+// leastMemory is the memory of the smallest container that quotad is said to run in, MiB
+// (docs/guide/running.md).
+const leastMemory = 128
+
+// A node with the collector's limit of the smallest container stays within the container's memory,
+// with many connections, customers and bodies. PostgreSQL runs elsewhere.
+func testLeastMemory(t *testing.T) {
+	tuned := tuning{container: func() (uint64, error) { return leastMemory << 20, nil }}
+	p := launchWith(t, []string{fmt.Sprintf("GOMEMLIMIT=%d", tuned.most())}, dataDir(t),
+		"--database-url="+pgtest.NewDatabase(t), "--admin-key="+testAdminKey, "--default-plan=basic")
+	p.key = testAdminKey
+	p.setUp(fixed("l", 1_000_000))
+	var callers sync.WaitGroup
+	var next, done atomic.Int64
+	until := time.Now().Add(6 * time.Second)
+	for range 200 {
+		callers.Go(func() {
+			for time.Now().Before(until) {
+				first := next.Add(1000)
+				var hits []string
+				for i := range int64(1000) {
+					hits = append(hits, hitOf(fmt.Sprintf("customer-%d", first+i), "requests", ""))
+				}
+				if a, err := p.try("POST", "/v1/hits/batch", `{"hits":[`+strings.Join(hits, ",")+`]}`); err == nil && a.status == 200 {
+					done.Add(1)
+				}
+				for range 20 {
+					if status, _, err := p.post(hitOf("acme", "requests", "")); err == nil && status == 200 {
+						done.Add(1)
+					}
+				}
+			}
+		})
+	}
+	callers.Wait()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak := 0
+	for line := range strings.Lines(string(status)) {
+		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			peak, err = strconv.Atoi(strings.Fields(text)[0]) // KiB
+		}
+	}
+	t.Logf("%d answers, %d customers, at most %d MiB", done.Load(), next.Load(), peak>>10)
+	if err != nil || peak == 0 || peak>>10 >= leastMemory {
+		t.Errorf("it took %d MiB, of %d: %v", peak>>10, leastMemory, err)
+	}
+	if done.Load() < 1000 {
+		t.Errorf("only %d requests were done", done.Load())
+	}
 }

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +23,7 @@ import (
 	"quotad/internal/billing/closing"
 	"quotad/internal/billing/invoices"
 	"quotad/internal/billing/reconcile"
+	"quotad/internal/events"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
 	"quotad/internal/plans/sweep"
@@ -31,12 +32,14 @@ import (
 	"quotad/internal/quota/session"
 	"quotad/internal/quota/upkeep"
 	"quotad/internal/web"
+	"quotad/internal/webhooks"
 )
 
 // node is one quotad's parts, wired together.
 type node struct {
 	log        *slog.Logger
 	url        string // where it serves, for a client on this machine
+	dataDir    string // of the embedded server; empty: the database is another's
 	front      *front
 	reads      *pgxpool.Pool // connection pool of the engine: reads of quotas and usage, the cleaning
 	pool       *pgxpool.Pool // connection pool of the store: configuration, and upkeep
@@ -47,20 +50,26 @@ type node struct {
 	accounts   *accounts.Accounts
 	closing    *closing.Worker
 	cleaner    *upkeep.Cleaner
+	census     *upkeep.Census
+	degraded   *degradation
 	archiver   *sweep.Archiver
+	numberer   *events.Numberer
+	webhooks   *webhooks.Webhooks
+	sender     *webhooks.Sender
 	api        *api.Server
 	pages      *web.Pages
 	beats      *heartbeat
 	startBeats func()
 
 	ready, stopping atomic.Bool
+	stopBy          time.Time          // when requests and the engine are to have ended; set once it stops
 	cancel          context.CancelFunc // of what runs in the background
 	background      sync.WaitGroup
 }
 
 // openNode wires the parts on a migrated database and starts what runs in the background.
 func openNode(ctx context.Context, s *settings, databaseURL string, front *front, log *slog.Logger) (*node, error) {
-	n := &node{log: log, url: front.urls[0], front: front}
+	n := &node{log: log, url: front.urls[0], dataDir: s.embeddedDir(), front: front}
 	var err error
 	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true}); err != nil {
 		return nil, badDatabaseURL(err)
@@ -69,27 +78,27 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		n.pool.Close()
 		return nil, badDatabaseURL(err)
 	}
-	if err := n.checkSessions(ctx, s.Lanes, databaseURL); err != nil {
-		n.reads.Close()
-		n.pool.Close()
-		return nil, err
-	}
-	if err := s.agree(ctx, store.New(n.pool, store.Options{})); err != nil {
+	err = n.patiently(ctx, s.StartTimeout, func() error {
+		if err := n.checkSessions(ctx, s.Lanes, databaseURL); err != nil {
+			return err
+		}
+		return s.agree(ctx, store.New(n.pool, store.Options{}))
+	})
+	if err != nil {
 		n.reads.Close()
 		n.pool.Close()
 		return nil, err
 	}
 	stopwatch := newStopwatch()
 	n.clock = postgres.NewClock(databaseURL, log)
-	n.catalog = catalog.New(n.pool, catalog.Options{
-		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Log: log,
-	})
 	hooks := accounts.NewHooks(n.clock.Now, *s.CloseDelay)
-	n.store = store.New(n.pool, store.Options{Committed: n.catalog.Committed, Billing: hooks.Billing()})
+	n.catalog = catalog.New(n.pool, catalog.Options{
+		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Caps: hooks.CapPeriods, Log: log,
+	})
+	n.store = store.New(n.pool, store.Options{Committed: n.catalog.Committed, Billing: hooks.Billing(), Steady: n.clock.Steady})
 	n.engine, err = quota.NewEngine(quota.Options{
-		Connect: func(ctx context.Context) (*pgx.Conn, error) {
-			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
-		},
+		Connect: postgres.Connector(databaseURL, session.SettingsWithin(s.DecideWithin)), DecideWithin: s.DecideWithin,
+		Confirm: n.catalog.Confirm, History: n.catalog.History,
 		Pool: n.reads, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
 		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, AlsoAdjusted: invoices.OpenAdjustments, Log: log,
 		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize, MaxNewValues: s.MaxNewValues, MaxReservations: s.MaxReservations,
@@ -104,6 +113,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Pool: n.reads, Now: n.clock.Now, Stopwatch: stopwatch, Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
 	n.archiver = sweep.NewArchiver(n.store, n.catalog.Fresh, log)
+	n.openEvents(s)
 	n.accounts = accounts.New(n.store, hooks)
 	invoices := invoices.New(n.accounts, *s.CorrectionTime)
 	n.closing = closing.New(closing.Options{
@@ -114,13 +124,12 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Options: serve.Options{
 			Engine: n.engine, Catalog: n.catalog, Store: n.store, Accounts: n.accounts, Invoices: invoices, Closing: n.closing,
 			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now, Registry: registry, Log: log,
-			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
+			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, DecideWithin: s.DecideWithin, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
 		},
-		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}),
-		PublicURL:  s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version, Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
+		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}), Webhooks: n.webhooks, Sender: n.sender,
+		PublicURL: s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version, Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
 	})
-	registry.MustRegister(newGauges(n))
-
+	n.measure(s, registry)
 	background := n.work(ctx, s)
 	if err := n.openPages(s); err != nil {
 		return nil, errors.Join(err, n.close())
@@ -129,6 +138,20 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.beats = n.newHeartbeat()
 	n.startBeats = func() { n.background.Go(func() { n.beats.run(background) }) }
 	return n, nil
+}
+
+// openEvents makes what shows events and sends them.
+func (n *node) openEvents(s *settings) {
+	n.numberer = events.NewNumberer(n.pool, *s.EventRetention, n.log)
+	n.webhooks = webhooks.New(n.pool, s.WebhookAllowPrivate)
+	n.sender = webhooks.NewSender(n.webhooks, n.clock.Now, n.log)
+}
+
+// measure registers what tells how the node does.
+func (n *node) measure(s *settings, with *prometheus.Registry) {
+	n.census = upkeep.NewCensus(n.reads, n.clock.Now, *s.IDRetention, n.log)
+	n.degraded = newDegradation()
+	with.MustRegister(append(n.engine.Collectors(), newGauges(n), newInsides(n))...)
 }
 
 // work starts what runs in the background, until close.
@@ -140,33 +163,43 @@ func (n *node) work(ctx context.Context, s *settings) context.Context {
 	n.background.Go(func() { n.catalog.RunUses(background, n.store) })
 	sweeper := sweep.NewSweeper(n.store, n.clock.Now, n.log)
 	n.background.Go(func() { sweeper.Run(background) })
+	thresholds := sweep.NewThresholds(sweep.ThresholdsOptions{
+		Store: n.store, Now: n.clock.Now, CatchUp: n.catalog.CatchUp, Targets: n.catalog.CappedTargets, Notify: n.engine.Notify, Log: n.log,
+	})
+	n.background.Go(func() { thresholds.Run(background) })
 	// The forgetter runs without a default plan, too: anonymous customers of an earlier one
 	// may be left.
 	forgetter := sweep.NewForgetter(n.store, n.catalog.Targets, *s.AnonymousTTL, n.log)
 	n.background.Go(func() { forgetter.Run(background) })
 	trimmer := sweep.NewTrimmer(n.store, *s.AuditRetention, n.log)
 	n.background.Go(func() { trimmer.Run(background) })
+	n.background.Go(func() { n.numberer.Run(background) })
+	n.background.Go(func() { n.sender.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
 	refusals := upkeep.NewTrimmer(n.reads, n.clock.Now, n.catalog.Fresh, n.log)
 	n.background.Go(func() { refusals.Run(background) })
 	n.background.Go(func() { n.archiver.Run(background) })
 	rotator := upkeep.NewRotator(n.reads, n.clock.Now, *s.IDRetention, n.log)
 	n.background.Go(func() { rotator.Run(background) })
+	months := upkeep.NewPartitioner(n.reads, n.clock.Now, n.log)
+	n.background.Go(func() { months.Run(background) })
 	n.background.Go(func() { n.closing.Run(background) })
+	n.background.Go(func() { n.census.Run(background) })
+	n.background.Go(func() { n.degraded.watch(background, n) })
 	return background
 }
 
-// warm reads the database's time and the newest change, before a hit needs them. It warns of a
-// default plan that does not work.
+// warm reads the database's time and the newest change, and waits for the sessions of lanes, before
+// a hit needs them. It warns of a default plan that does not work.
 func (n *node) warm(ctx context.Context, s *settings) error {
-	err := patiently(ctx, s.StartTimeout, func() error {
+	err := n.patiently(ctx, s.StartTimeout, func() error {
 		if _, err := n.clock.Now(ctx); err != nil {
 			return fmt.Errorf("read the database's clock: %w", err)
 		}
-		if err := n.catalog.CatchUp(ctx, 0); err != nil {
+		if err := n.catalog.Renew(ctx); err != nil {
 			return fmt.Errorf("read the newest change: %w", err)
 		}
-		return nil
+		return n.engine.Connected(ctx)
 	})
 	if err != nil {
 		return err
@@ -183,14 +216,21 @@ func (n *node) warm(ctx context.Context, s *settings) error {
 	return nil
 }
 
-// patiently does something again while the database is too slow or out of reach, at most for patience.
-func patiently(ctx context.Context, patience time.Duration, do func() error) error {
+// patiently does a step of the start again while the database cannot be used for now, at most for
+// patience.
+func (n *node) patiently(ctx context.Context, patience time.Duration, do func() error) error {
 	giveUp := time.Now().Add(patience)
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		err := do()
-		soon := errors.Is(err, session.ErrUnavailable) || errors.Is(err, postgres.ErrClockUnsure)
-		if !soon || ctx.Err() != nil || time.Now().Add(pause).After(giveUp) {
+		passing := postgres.Passing(err) || errors.Is(err, session.ErrUnavailable)
+		if !passing || ctx.Err() != nil {
 			return err
+		}
+		if time.Now().Add(pause).After(giveUp) {
+			return fmt.Errorf("the database could not be used within %s: %w; --start-timeout waits longer", patience, err)
+		}
+		if pause == firstPause {
+			n.log.Warn("waiting for the database", "at_most", patience, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -210,6 +250,11 @@ func (n *node) serve() {
 	n.ready.Store(true)
 	metrics := http.NewServeMux() // of the listener of their own, when there is one
 	metrics.Handle("GET /metrics", n.api.Service.MetricsHandler())
+	// Profiles are on that listener alone: it is inside the network, and asks for no key.
+	metrics.HandleFunc("GET /debug/pprof/", pprof.Index)
+	metrics.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	metrics.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	metrics.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	n.front.use(n.handler(), metrics)
 	n.startBeats()
 }
@@ -226,7 +271,7 @@ func (n *node) state() (state serve.State, reason string) {
 	case !n.ready.Load():
 		return serve.StateStarting, ""
 	}
-	if err := cmp.Or(n.engine.Trouble(), n.catalog.Trouble()); err != nil {
+	if err := n.hindrance(); err != nil {
 		return serve.StateDegraded, reasonOf(err)
 	}
 	if !n.catalog.FreshWithin(degradedAfter) {
@@ -235,32 +280,82 @@ func (n *node) state() (state serve.State, reason string) {
 	return serve.StateReady, ""
 }
 
+// hindrance is what keeps the node from charging hits or from reading changes; nil: nothing.
+func (n *node) hindrance() error { return cmp.Or(n.engine.Trouble(), n.catalog.Trouble()) }
+
 // reasonOf describes an error to strangers, without hosts and roles. The log has the whole
 // error.
 func reasonOf(err error) string {
 	said, ok := errors.AsType[*pgconn.PgError](err)
+	state := ""
+	if ok {
+		state = " (SQLSTATE " + said.Code + ")"
+	}
 	switch {
+	case errors.Is(err, postgres.ErrTransactionPooler):
+		return "the database URL leads to a transaction pooler"
+	case errors.Is(err, session.ErrSlow):
+		return "the database is too slow: on_outage decides hits"
 	case errors.Is(err, session.ErrUnavailable):
 		return "the database is out of reach"
-	case ok:
-		return "the database does not serve this node (SQLSTATE " + said.Code + "): see its log"
+	case errors.Is(err, session.ErrReadOnly):
+		return "the database is read only (SQLSTATE 25006)"
+	case errors.Is(err, session.ErrNoSession):
+		return "the database does not serve this node" + state + ": see its log"
+	case errors.Is(err, session.ErrBusy):
+		return "the database keeps hits waiting too long" + state + ": see this node's log"
+	case errors.Is(err, session.ErrOutcomeUnknown):
+		return "the database's answers to hits were lost" + state + ": see this node's log"
 	}
-	return "the database does not serve this node: see its log"
+	return "the database refuses a statement" + state + ": see this node's log"
 }
 
 // close ends all parts in the background, in order: it decides the hits that wait, ends the
-// background work, and closes the connections.
+// background work, and closes the connections. It returns by stopBy and goodbye: a database that
+// does not answer must not keep the process.
 func (n *node) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	if n.stopBy.IsZero() { // it has not served
+		n.stopBy = time.Now().Add(stopLimit)
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), n.stopBy)
 	defer cancel()
-	err := n.engine.Close(ctx)
-	n.cancel()
-	n.background.Wait()
+	cutOff := n.stopBy.Add(goodbye)
+	var err error
+	if !doneBy(cutOff, func() {
+		err = n.engine.Close(ctx)
+		n.cancel()
+		n.background.Wait()
+	}) {
+		return errLeft
+	}
 	if n.ready.Load() {
 		n.beats.end(ctx)
 	}
-	n.clock.Close()
-	n.reads.Close()
-	n.pool.Close()
+	if soon := time.Now().Add(goodbye); soon.Before(cutOff) {
+		cutOff = soon
+	}
+	if !doneBy(cutOff, func() { n.clock.Close(); n.reads.Close(); n.pool.Close() }) {
+		n.log.Warn("the database did not let go of all connections in time: they end with this process")
+	}
 	return err
+}
+
+// errLeft: something did not end in time.
+var errLeft = errors.New("work under way did not end in time, and was cut off")
+
+// doneBy does something that may take too long for its caller, who then goes on without it.
+func doneBy(limit time.Time, do func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	late := time.NewTimer(time.Until(limit))
+	defer late.Stop()
+	select {
+	case <-done:
+		return true
+	case <-late.C:
+		return false
+	}
 }

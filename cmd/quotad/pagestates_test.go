@@ -39,6 +39,7 @@ func stateRows() []pageRow {
 		{name: "key asked", path: "/admin/keys", as: "admin", then: askAll, says: "you are signed in with it|revoking it signs you out|Yes, revoke it|Cancel"},
 		{name: "override asked", path: "/admin/customers/many", as: "admin", then: askAll, says: "own limit “l1” counts again|Yes, delete it"},
 		{name: "archive asked", path: "/admin/customers/many/settings", as: "admin", then: askAll, says: "This cannot be undone|Yes, archive it"},
+		{name: "way asked", path: "/admin/customers/coming/plan?plan=grown", as: "admin", then: askAll, says: "The plan stays as it is|This cannot be undone|Yes, do it"},
 		{name: "draft asked", path: "/admin/plans/pro", as: "admin", then: askAll, says: "What this draft changes is lost|Yes, discard it|Yes, remove"},
 	}
 }
@@ -61,6 +62,20 @@ func (n *testNode) spent() {
 	n.do("POST", "/v1/hits", hitOf("spent", "exports", `,"cost":14`)).is(200)
 	n.do("POST", "/v1/reservations", hitOf("spent", "renders", `,"cost":10,"ttl_ms":3600000`)).is(201)
 	n.do("POST", "/v1/hits", hitOf("spent", "odd", `,"cost":25`)).is(429)
+}
+
+// coming makes a customer of a level meter, on a yearly base price, with a change of plan that is scheduled.
+func (n *testNode) coming() {
+	n.t.Helper()
+	n.do("PUT", "/v1/meters/gigabytes", `{"name":"Gigabytes","unit":"gigabyte","kind":"level"}`).is(201)
+	for _, p := range []struct{ key, name, base, limit string }{{"young", "Young", `120000,"base_in":"advance","base_every":12`, "50"}, {"grown", "Grown", `9900,"base_in":"advance"`, "500"}} {
+		n.do("PUT", "/v1/plans/"+p.key, `{"name":"`+p.name+`","currency":"USD","interval":"month","base_price_minor":`+p.base+`,
+			"limits":[{"name":"storage","meter":"gigabytes","algorithm":"allocation","limit":`+p.limit+`}],
+			"prices":[{"meter":"gigabytes","model":"per_unit","unit_price":"0.25","included":10}]}`).is(201)
+	}
+	n.do("PUT", "/v1/customers/coming", `{"name":"Coming Inc","plan":"young","timezone":"America/New_York"}`).is(201)
+	n.do("POST", "/v1/hits", hitOf("coming", "gigabytes", `,"cost":31`)).is(200)
+	n.do("PUT", "/v1/customers/coming/scheduled-change", `{"plan":"grown"}`).is(201)
 }
 
 const liveState = `document.querySelector("[data-live-sign]").dataset.state`
@@ -155,7 +170,7 @@ func (w *window) open(row *pageRow) {
 	if row.before != nil {
 		row.before(w)
 	}
-	path := strings.NewReplacer("{invoice}", w.node.invoice, "{elsewhere}", strings.Replace(w.node.url, "127.0.0.1", "quotad.localhost", 1)).Replace(row.path)
+	path := w.node.place(row.path)
 	if path == "{link}" {
 		path = w.node.link("acme")
 	}
@@ -182,6 +197,11 @@ func (w *window) open(row *pageRow) {
 	}
 }
 
+// place is a row's path on this node.
+func (n *testNode) place(path string) string {
+	return strings.NewReplacer("{invoice}", n.invoice, "{webhook}", n.webhook, "{elsewhere}", strings.Replace(n.url, "127.0.0.1", "quotad.localhost", 1)).Replace(path)
+}
+
 // TestPages: each page and state fits each width, can be used by everybody, and breaks nothing.
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -206,7 +226,7 @@ func TestPages(t *testing.T) {
 				t.Error(fault)
 			}
 			if strings.HasPrefix(row.path, "/") && row.before == nil {
-				if weight := w.weight(strings.ReplaceAll(row.path, "{invoice}", n.invoice)); weight > maxPage {
+				if weight := w.weight(n.place(row.path)); weight > maxPage {
 					t.Errorf("it has %d bytes", weight)
 				}
 			}

@@ -6,13 +6,19 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
+// A node ends within stopLimit and goodbye after its drain, whatever its database does.
 const (
-	// shutdownTimeout is how long requests under way get to end.
-	shutdownTimeout = 10 * time.Second
-	// closeTimeout is how long the engine gets to decide the hits that wait.
-	closeTimeout = 10 * time.Second
+	// requestsLimit is how long requests under way get to end. It is longer than a request may wait.
+	requestsLimit = 9500 * time.Millisecond
+	// stopLimit is how long all together get: these requests, then what waits in the engine, and
+	// what ends in the background.
+	stopLimit = 10 * time.Second
+	// goodbye is how long what was cut off, and the connections to the database, get to end.
+	goodbye = 1500 * time.Millisecond
 )
 
 // run serves until ctx ends, and then stops the parts in order. It returns nil when ctx ended
@@ -46,9 +52,15 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	defer tuneMemory(ctx, s.CacheSize, int64(s.CacheMemory)<<20, os.LookupEnv)()
+	defer tuneMemory(ctx, tuning{
+		cacheSize: s.CacheSize, packed: int64(s.CacheMemory) << 20, lookupEnv: os.LookupEnv, container: memlimit.FromCgroup, log: log,
+	})()
 
-	key, err := n.bootstrap(ctx, &s)
+	var key adminKey
+	err = n.patiently(ctx, s.StartTimeout, func() (err error) {
+		key, err = n.bootstrap(ctx, &s)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -82,16 +94,18 @@ func (n *node) wait(ctx context.Context, db *database) error {
 	}
 }
 
-// stopServing makes /readyz say stopping, and waits DrainDelay for load balancers to notice.
-// Then it closes the listeners and waits for the requests under way.
+// stopServing makes /readyz say stopping, and each answer end its connection. It waits DrainDelay
+// for load balancers to notice. Then it closes the listeners and waits for the requests under way.
 func (n *node) stopServing(s *settings) {
+	n.front.drain()
 	n.stopping.Store(true)
 	n.log.Info("stopping")
 	if s.DrainDelay > 0 {
 		time.Sleep(s.DrainDelay) // a second signal ends the process
 	}
+	n.stopBy = time.Now().Add(stopLimit)
 	n.pages.Stop() // open pages would hold their connections
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), requestsLimit)
 	defer cancel()
 	if err := n.front.shutdown(ctx); err != nil {
 		n.log.Warn("requests did not end in time and were cut off", "error", err)

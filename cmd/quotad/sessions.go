@@ -9,10 +9,11 @@ import (
 )
 
 // Sessions of PostgreSQL outside the connection pools. A lane has one, and its worker another.
-// One more listens for changes, one polls for them, and one reads the clock.
+// One more listens for changes, one polls for them, one reads the clock, and one asks a database that
+// was too slow whether it commits again.
 const (
 	sessionsOfALane = 2
-	sessionsBeside  = 3
+	sessionsBeside  = 4
 )
 
 // checkSessions refuses more lanes than the server has sessions for. Otherwise some lanes

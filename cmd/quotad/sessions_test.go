@@ -26,16 +26,16 @@ func TestTooManyLanes(t *testing.T) {
 			}
 		}
 	}
-	// 36 sessions: 16 of the pools, 3 beside, and so 8 lanes.
+	// 36 sessions: 16 of the pools, 4 beside, and so 8 lanes.
 	n := start(t, server.URL(), "--lanes=8")
 	if err := n.stop(); err != nil {
 		t.Fatal(err)
 	}
-	is(serve("--lanes=9"), "--lanes: this node needs 37 sessions", "max_connections is 40, of which 4 are reserved", "set --lanes to at most 8", "raise that bound to 37")
+	is(serve("--lanes=9"), "--lanes: this node needs 38 sessions", "max_connections is 40, of which 4 are reserved", "set --lanes to at most 8", "raise that bound to 38")
 	execute(t, server.AdminURL(), "ALTER ROLE quotad CONNECTION LIMIT 25")
-	is(serve("--lanes=4"), "this node needs 27 sessions", "the role quotad has CONNECTION LIMIT 25", "at most 3")
-	execute(t, server.AdminURL(), "ALTER DATABASE quotad CONNECTION LIMIT 15")
-	is(serve(), "this node needs 21 sessions", "the database quotad has CONNECTION LIMIT 15", "add pool_max_conns=5 to --database-url")
+	is(serve("--lanes=4"), "this node needs 28 sessions", "the role quotad has CONNECTION LIMIT 25", "at most 2")
+	execute(t, server.AdminURL(), "ALTER DATABASE quotad CONNECTION LIMIT 16")
+	is(serve(), "this node needs 22 sessions", "the database quotad has CONNECTION LIMIT 16", "add pool_max_conns=5 to --database-url")
 	small := fmt.Sprintf("--database-url=%s&pool_max_conns=5", server.URL())
-	is(serve(small, "--lanes=2"), "this node needs 17 sessions", "at most 1")
+	is(serve(small, "--lanes=2"), "this node needs 18 sessions", "at most 1")
 }

@@ -40,7 +40,7 @@ func badSetting(flag, format string, args ...any) error {
 
 // common are the settings of every command that needs the database.
 type common struct {
-	DatabaseURL string `placeholder:"URL" help:"PostgreSQL to use, as postgres://user:password@host:5432/database or key=value words; several hosts are separated by commas. Empty: an embedded server of quotad's own."`
+	DatabaseURL string `placeholder:"URL" help:"PostgreSQL to use, as postgres://user:password@host:5432/database or key=value words; several hosts are separated by commas. file:PATH is a file with the URL, which is read again for each new connection, and so are passwords and certificates. Empty: an embedded server of quotad's own."`
 	DataDir     string `placeholder:"DIR" default:"${data_dir}" help:"Directory of the embedded server's data."`
 	LogLevel    string `placeholder:"LEVEL" help:"What goes to the log: debug, info (serve's default), warn (the other commands'), or error."`
 	LogFormat   string `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
@@ -51,17 +51,17 @@ type common struct {
 // settings are what `quotad serve` is told. Each is a flag and an environment variable.
 type settings struct {
 	common
-	Listen        string `placeholder:"ADDRESS" default:"127.0.0.1:8080" help:"Address to serve on."`
+	listening
 	AdminKey      string `placeholder:"SECRET" help:"Secret of an admin key that must exist, 16 to 200 printable characters. Unset: one is made on the first start and printed once."`
 	PublicURL     string `placeholder:"URL" help:"Where clients find this service; named in the documentation."`
 	MetricsListen string `placeholder:"ADDRESS" help:"Address to serve /metrics on, without a key, instead of the main one."`
-	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM. Serves HTTPS, with --tls-key."`
 	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate, PEM."`
 	Demo          bool   `help:"Make a meter, a plan and a customer to play with, unless they exist, and print a curl line. The admin key is then kept in the data directory (demo-admin-key), to print the line again."`
 
 	RateLimitReset  string        `placeholder:"seconds|epoch|ms" enum:"seconds,epoch,ms" default:"seconds" help:"What X-RateLimit-Reset says: seconds left, the Unix time of the reset, or milliseconds left."`
 	RequestTimeout  time.Duration `placeholder:"DURATION" default:"5s" help:"How long a request may wait for the database, at most 9s."`
-	StartTimeout    time.Duration `placeholder:"DURATION" default:"60s" help:"How long to wait for a given database at the start."`
+	DecideWithin    time.Duration `placeholder:"DURATION" default:"1s" help:"How long what charges, or gives back, may wait for the database, 100ms to 5s. A hit that was not sent by then is decided by on_outage, and so are later ones until the database commits in time."`
+	StartTimeout    time.Duration `placeholder:"DURATION" default:"60s" help:"How long to wait at the start for a database that is out of reach, takes no writes or has no free session."`
 	DrainDelay      time.Duration `placeholder:"DURATION" default:"0s" help:"How long to serve on, no longer ready, before stopping: time for a load balancer to notice."`
 	Lanes           int           `placeholder:"N" default:"1" help:"Database sessions that charge hits, 1 to 64, and as many more for what has an id, refunds and reservations."`
 	MaxQueue        int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane, and operations beside them, half of them of one key; more are answered 503. At most 1000000."`
@@ -79,6 +79,8 @@ type settings struct {
 	PortalOrigins       []string `placeholder:"ORIGIN" sep:"," help:"Sites that may show the portal in a frame, such as https://app.example.com, separated by commas."`
 	PortalReturnOrigins []string `placeholder:"ORIGIN" sep:"," help:"Sites that the portal may lead back to, such as https://app.example.com, separated by commas."`
 
+	WebhookAllowPrivate bool `name:"webhook-allow-private" help:"Let webhooks have private addresses, and this machine's without TLS: whoever has an admin key can then send POST requests to them."`
+
 	// Settings that all nodes share, see shared. nil means that this node was given no value;
 	// agree then sets the value in force.
 	AnonymousTTL   *time.Duration `name:"anonymous-ttl" placeholder:"DURATION" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota. Default: 720h. One for all nodes, see settings list."`
@@ -86,6 +88,7 @@ type settings struct {
 	CloseDelay     *time.Duration `placeholder:"DURATION" help:"How long after the end of a billing period its invoice is drafted, 0s to 1h. Default: 10s. One for all nodes, see settings list."`
 	CorrectionTime *time.Duration `placeholder:"DURATION" help:"How long after its draft an invoice is finalized, 0s to 720h: until then what changes the usage of its period changes the draft. Default: 1h. One for all nodes, see settings list."`
 	DefaultPlan    *string        `placeholder:"PLAN" help:"Key of a plan without prices. A customer that is not known is made on it by its first hit, anonymous, and forgotten when idle. Default: none, hits of unknown customers are refused. One for all nodes, see settings list."`
+	EventRetention *time.Duration `placeholder:"DURATION" help:"How long events are kept, 48h to 87600h. Default: 840h, 35 days. One for all nodes, see settings list."`
 	IDRetention    *time.Duration `name:"id-retention" placeholder:"DURATION" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. Default: 840h. One for all nodes, see settings list."`
 
 	stdout  io.Writer   // nil: os.Stdout
@@ -96,6 +99,8 @@ type settings struct {
 // Bounds of the numbers.
 const (
 	maxRequestTimeout = 9 * time.Second // of api's write timeout, beside the time for the body
+	minDecideWithin   = 100 * time.Millisecond
+	maxDecideWithin   = 5 * time.Second
 	maxLanes          = 64
 	maxQueue          = 1_000_000  // of each lane; each hit that waits has a caller, too
 	maxReservations   = 100_000    // each hit on the customer's meter reads all of them
@@ -134,6 +139,7 @@ func (s *settings) check() error {
 		value, least, most time.Duration
 	}{
 		{"request-timeout", s.RequestTimeout, time.Millisecond, maxRequestTimeout},
+		{"decide-within", s.DecideWithin, minDecideWithin, maxDecideWithin},
 		{"start-timeout", s.StartTimeout, time.Millisecond, maxWait},
 		{"drain-delay", s.DrainDelay, 0, time.Hour},
 	} {
@@ -234,10 +240,10 @@ func (c *common) logger(w io.Writer, level slog.Level) *slog.Logger {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.New(budgeted(slog.NewJSONHandler(w, options)))
 	}
 	options.ReplaceAttr = onOneLine
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(budgeted(slog.NewTextHandler(w, options)))
 }
 
 // onOneLine joins the lines of an error by " | ". slog would write them with \n and \t, which
@@ -251,6 +257,14 @@ func onOneLine(_ []string, a slog.Attr) slog.Attr {
 		a.Value = slog.StringValue(strings.Join(parts, " | "))
 	}
 	return a
+}
+
+// embeddedDir is dataDir where there is an embedded server; empty: there is none.
+func (c *common) embeddedDir() string {
+	if c.DatabaseURL != "" {
+		return ""
+	}
+	return c.dataDir()
 }
 
 // dataDir is where the embedded server's data are.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quotad/internal/events"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/plans/sweep"
@@ -45,6 +46,7 @@ func (s *settings) shared() []sharedSetting {
 		sharedTime("close-delay", &s.CloseDelay, 10*time.Second, 0, maxCloseDelay),
 		sharedTime("correction-time", &s.CorrectionTime, time.Hour, 0, maxCorrectionTime),
 		sharedText("default-plan", &s.DefaultPlan, "", checkPlan),
+		sharedTime("event-retention", &s.EventRetention, 35*24*time.Hour, events.MinRetention, events.MaxRetention),
 		sharedTime("id-retention", &s.IDRetention, 35*24*time.Hour, upkeep.MinIDRetention, upkeep.MaxIDRetention),
 	}
 }

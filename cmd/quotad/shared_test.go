@@ -37,9 +37,9 @@ func TestSettingsThatAllNodesShare(t *testing.T) {
 			t.Errorf("quotad %s: code %d, not %d, or it does not say %q:\n%s%s", strings.Join(args, " "), code, want, says, out, errs)
 		}
 	}
-	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none id-retention 840h", "settings", "list")
+	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none event-retention 840h id-retention 840h", "settings", "list")
 	one := start(t, database, "--id-retention=960h", "--default-plan=free")
-	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan free id-retention 960h", "settings", "list")
+	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan free event-retention 840h id-retention 960h", "settings", "list")
 	for _, c := range []struct{ flag, inForce string }{
 		{"--id-retention=48h", "960h"},
 		{"--default-plan=other", "free"},
@@ -47,6 +47,7 @@ func TestSettingsThatAllNodesShare(t *testing.T) {
 		{"--audit-retention=24h", "17520h"},
 		{"--close-delay=0s", "10s"},
 		{"--correction-time=720h", "1h"},
+		{"--event-retention=48h", "840h"},
 	} {
 		name, value, _ := strings.Cut(strings.TrimPrefix(c.flag, "--"), "=")
 		says := fmt.Sprintf("--%s: this node is told %s, and all nodes on the database %s have %s.", name, value, postgres.Redact(database), c.inForce)
@@ -71,7 +72,7 @@ func TestSettingsThatAllNodesShare(t *testing.T) {
 	sessionsEnd(t, database)
 	run(0, "id-retention is 48h from now on", "settings", "set", "id-retention", "2880m")
 	run(0, "default-plan is none from now on", "settings", "set", "default-plan", "")
-	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none id-retention 48h", "settings", "list")
+	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none event-retention 840h id-retention 48h", "settings", "list")
 	start(t, database, "--id-retention=48h").do("POST", "/v1/hits", hitOf("x", "requests", "")).is(404)
 }
 
@@ -147,15 +148,16 @@ func lookAtTheTurn(t *testing.T, database string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := start(t, database)
+	started := make(chan *testNode, 1)
+	go func() { started <- start(t, database) }() // it is ready when its worker could prepare what it asks the turn
 	const looks = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'
-		AND query ~ '(FROM|UPDATE) receipt_turn|TRUNCATE receipts' AND pid <> pg_backend_pid()`
+		AND query ~ 'receipt_turn WHERE one AND since|UPDATE receipt_turn|TRUNCATE receipts' AND pid <> pg_backend_pid()`
 	eventually(t, 30*time.Second, "the node looks whose turn it is", func() bool { return query[int](t, database, looks) == 1 })
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 30*time.Second, "it has looked", func() bool { return query[int](t, database, looks) == 0 })
-	if err := node.stop(); err != nil {
+	if err := (<-started).stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"html"
 	"net/url"
 	"regexp"
 	"strings"
@@ -34,12 +35,27 @@ func TestStaffPages(t *testing.T) {
 	if text := b.get(here + "/billing").text; strings.Count(text, "$12.50") != 2 {
 		t.Errorf("one credit has one row, of what is left and of all:\n%s", text)
 	}
+	n.do("PUT", "/v1/customers/"+strings.TrimPrefix(here, "/admin/customers/")+"/prices/calls", `{"model":"per_unit","unit_price":"0.01"}`).is(201)
+	b.post(here+"/caps", url.Values{"meter": {"calls"}, "amount_minor": {"0.5"}}).goes(here + "/billing?done=saved")
+	b.get(here+"/billing").says("$0.50", "At most in a period")
+	b.get(here).says("At most $0.50 in this period, $0.50 left", "cap: ")
+	b.post(here+"/caps", url.Values{"meter": {"none"}, "amount_minor": {"1"}}).is(422).says("no such meter")
+	b.post(here+"/caps/calls/delete", url.Values{"sure": {"yes"}}).goes(here + "/billing?done=deleted")
+	b.get(here + "/billing").says("Nothing is capped")
 	b.post(here, url.Values{"name": {"Other"}, "plan": {"pro"}, "timezone": {"UTC"}}).goes(here + "/settings?done=saved")
 	b.get(here + "/settings").says("Other")
 	made := b.post("/admin/keys", url.Values{"name": {"desk"}, "scope": {"support"}}).is(200).says("qk_")
 	secret := regexp.MustCompile(`qk_[A-Za-z0-9_-]+`).FindString(made.text)
 	b.get("/admin/keys").lacks(secret)
 	b.get("/admin/audit?target=" + url.QueryEscape("customers/a b<script>")).is(200).says("bootstrap")
+	b.post(here+"/suspension", url.Values{"reason": {" "}}).is(422).says("This is needed.")
+	b.post(here+"/suspension", url.Values{"reason": {"Unpaid <since> May."}}).goes(here + "?done=suspended")
+	b.get(here).says("Unpaid &lt;since&gt; May.", "Suspended since", "Resume").lacks("Suspend the customer")
+	n.do("POST", "/v1/hits", `{"customer":"a b<script>","meter":"calls"}`).is(403)
+	b.post(here+"/suspension/delete", nil).goes(here + "?done=resumed")
+	b.get(here).says("Suspend the customer").lacks("Suspended since")
+	n.do("POST", "/v1/hits", `{"customer":"a b<script>","meter":"calls"}`).is(200)
+	b.get("/admin/audit?target="+url.QueryEscape("customers/a b<script>/suspension")).says("create", "delete", "Unpaid")
 	b.post("/admin/reconcile", nil).is(200).says("The books agree.")
 	b.post(here+"/archive", url.Values{"sure": {"yes"}}).goes(here + "?done=archived")
 	b.get(here).says("archived").lacks("Override a limit")
@@ -55,6 +71,7 @@ func supporters(t *testing.T, b *browser, here string) {
 	b.get("/admin/customers").is(200).lacks("Make the customer")
 	b.post("/admin/meters", url.Values{"key": {"x"}, "unit": {"y"}}).is(403)
 	b.post(here+"/archive", url.Values{"sure": {"yes"}}).is(403)
+	b.post(here+"/suspension", url.Values{"reason": {"x"}}).is(403)
 }
 
 // TestStaffForms: what was wrong stands beside its field, and what was typed is kept.
@@ -123,6 +140,17 @@ func TestStaffInvoices(t *testing.T) {
 	one, two := draft("one"), draft("two")
 	b.get(one).is(200).says("Draft invoice", "$50.50", "Finalize now")
 	b.post(one+"/finalize", nil).goes(one + "?done=finalized")
+	b.post(one+"/pay", url.Values{"amount_minor": {"50.51"}}).is(409).says(`role="alert"`, "5050 is open")
+	b.post(one+"/pay", url.Values{"amount_minor": {"20.00"}, "reference": {"bank 6"}}).goes(one + "?done=paid")
+	b.get(one).is(200).says("1. Paid", "bank 6", "$20.00", "$30.50", "Reverse a payment")
+	b.post(one+"/apply-credits", nil).is(409).says(`role="alert"`)
+	b.post(one+"/reverse", url.Values{"id": {"r"}, "payment": {"1"}, "reason": {"bounced"}}).goes(one + "?done=reversed")
+	b.get(one).is(200).says("reversed", "bounced", "$50.50", "Void it")
+	b.post("/admin/customers/one/credits", url.Values{"id": {"gift"}, "amount_minor": {"7.00"}, "kind": {"promotional"}}).goes("/admin/customers/one/billing?done=booked")
+	b.post("/admin/customers/one/credits/withdraw", url.Values{"id": {"w"}, "credit": {"gift"}, "amount_minor": {"2.00"}, "reason": {"too much"}}).goes("/admin/customers/one/billing?done=withdrawn")
+	b.post("/admin/customers/one/credits/withdraw", url.Values{"id": {"w2"}, "credit": {"gift"}, "amount_minor": {"5.01"}, "reason": {"too much"}}).is(409).says(`role="alert"`)
+	b.post(one+"/apply-credits", nil).goes(one + "?done=applied")
+	b.get(one).is(200).says("2. Credits applied", "$5.00", "$45.50")
 	b.post(one+"/pay", url.Values{"reference": {"bank 7"}}).goes(one + "?done=paid")
 	page := b.get(one).is(200).says("paid", "Credit note")
 	note := url.Values{"id": {idOf.FindStringSubmatch(page.text)[1]}, "line-1": {"9.00"}, "reason": {"late"}, "to": {"credits"}}
@@ -157,4 +185,76 @@ func (r *reply) lacks(words ...string) {
 			r.t.Errorf("%s says %q:\n%s", r.what, w, r.text)
 		}
 	}
+}
+
+// TestPortalSaysWhyNothingIsLetThrough: a suspension with its reason, an end that comes, and one that came.
+func TestPortalSaysWhyNothingIsLetThrough(t *testing.T) {
+	t.Parallel()
+	n := start(t, "", "--close-delay=1h")
+	n.do("PUT", "/v1/meters/calls", `{"unit":"call"}`).is(201)
+	n.do("PUT", "/v1/plans/pro", planOf(`{"name":"hourly","meter":"calls","algorithm":"fixed_window","limit":10,"window":"1h"}`)).is(201)
+	n.do("PUT", "/v1/test-clocks/t", `{"now":"2026-01-10T00:00:00Z"}`).is(201)
+	n.do("PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","test_clock":"t"}`).is(201)
+	b := n.browser().enter(n, "acme")
+	b.get("/portal").is(200).lacks("Nothing is let through")
+	n.do("PUT", "/v1/customers/acme/suspension", `{"reason":"Unpaid <since> May."}`).is(200)
+	b.get("/portal").is(200).says("Suspended since", "Unpaid &lt;since&gt; May.")
+	n.do("DELETE", "/v1/customers/acme/suspension", "").is(204)
+	n.do("PUT", "/v1/customers/acme/billing", `{"ends_at":"2026-01-20T12:30:00Z"}`).is(200)
+	b.get("/portal").says("The subscription ends on 20 January 2026, 12:30.").lacks("Suspended")
+	n.do("PUT", "/v1/test-clocks/t", `{"now":"2026-01-20T12:30:00Z"}`).is(200)
+	b.get("/portal").says("The subscription ended on 20 January 2026, 12:30.")
+	n.signedIn(testAdminKey).get("/admin/customers/acme").says("The subscription ended on 20 January 2026, 12:30.")
+}
+
+// TestPagesChangeThePlan: the customer's page of its plan shows each way to another one, does it, and drops
+// what waits. The portal and the page of limits say what comes.
+func TestPagesChangeThePlan(t *testing.T) {
+	t.Parallel()
+	n := start(t, "", "--close-delay=1h")
+	n.do("PUT", "/v1/meters/calls", `{"unit":"call"}`).is(201)
+	for key, base := range map[string]string{"small": "1000", "large": "5000", "euro": "900"} {
+		n.do("PUT", "/v1/plans/"+key, `{"name":"The `+key+` & <i>","currency":"`+map[bool]string{true: "EUR", false: "USD"}[key == "euro"]+`","interval":"month","base_price_minor":`+base+`,"base_in":"advance",
+			"limits":[{"name":"month","meter":"calls","algorithm":"fixed_window","limit":`+base+`,"window":"calendar_month"}]}`).is(201)
+	}
+	n.do("PUT", "/v1/plans/year", `{"name":"Year","currency":"USD","interval":"month","base_price_minor":12000,"base_in":"advance","base_every":12}`).is(201)
+	n.do("PUT", "/v1/test-clocks/t", `{"now":"2026-01-01T00:00:00Z"}`).is(201)
+	n.do("PUT", "/v1/customers/acme", `{"name":"Acme","plan":"small","timezone":"Asia/Kolkata","billing_anchor":"2026-01-01T05:30:00","metadata":{"kept":"yes"},"test_clock":"t"}`).is(201)
+	n.do("PUT", "/v1/test-clocks/t", `{"now":"2026-01-16T12:00:00Z"}`).is(200)
+	const here = "/admin/customers/acme/plan"
+	b, portal := n.signedIn(testAdminKey), n.browser().enter(n, "acme")
+	tag := regexp.MustCompile(`name="etag" value="([^"]+)"`)
+	does := func(way, value, to string) url.Values { // the fields of a button
+		shown := b.get(here + "?plan=" + to).is(200).says("Limits now, prices with the next period")
+		return url.Values{"plan": {to}, "plan_version": {""}, way: {value}, "etag": {html.UnescapeString(tag.FindStringSubmatch(shown.text)[1])}}
+	}
+
+	b.get(here).is(200).says("$10.00 a month", "The small &amp; &lt;i&gt;").lacks("Change now", "<i>")
+	b.get(here + "?plan=nothing").is(422).says("There is no such plan").lacks("Change now")
+	b.get(here + "?plan=large&plan_version=0").is(422).says("whole number")
+	b.get(here + "?plan=large&plan_version=7").is(422).says("no such version")
+	b.get(here + "?plan=small").is(422).says("is on this plan already")
+
+	coming := "From 1 February 2026, 05:30, the plan is The large &amp; &lt;i&gt;."
+	b.post(here, does("when", "period_end", "large")).goes(here + "?done=scheduled")
+	b.get(here).says(coming, "$50.00 a month", "Drop it")
+	b.get("/admin/customers/acme").says(coming)
+	portal.get("/portal").is(200).says(`banner news">` + coming)
+	portal.get("/portal/plan").says(coming+" $50.00 a month.", "The small")
+	b.post(here+"/drop", nil).goes(here + "?done=dropped")
+	b.get(here).lacks("the plan is")
+	portal.get("/portal").lacks("the plan is")
+	portal.get("/portal/plan").lacks("the plan is")
+
+	b.post(here, does("when", "period_end", "euro")).is(409).says(`role="alert"`)
+	b.post(here, does("change", "never", "large")).is(422).says(`role="alert"`)
+	old := does("change", "now", "large")
+	b.post(here, does("change", "limits_now", "large")).goes(here + "?done=changed")
+	b.post(here, old).is(412).says(`role="alert"`) // the customer is not as the page showed it
+	n.do("GET", "/v1/customers/acme", "").is(200).has("plan", "large").has("timezone", "Asia/Kolkata").has("metadata.kept", "yes")
+	b.post(here, does("change", "now", "year")).goes(here + "?done=changed")
+	b.get(here + "?plan=small").says("The base price is paid for 12 periods")
+	b.post(here, does("when", "base_end", "small")).goes(here + "?done=scheduled")
+	_, reader := n.newKey("read")
+	n.signedIn(reader).get(here+"?plan=large").is(200).says("The small").lacks("Drop it", "Change now")
 }

@@ -201,7 +201,7 @@ func TestCustomers(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
-	const body = `{"name":"Acme 2","plan":"pro","plan_version":1,"timezone":"Asia/Tokyo","billing_anchor":"2026-01-31T00:00:00","metadata":{"a":"b"}}`
+	const body = `{"name":"Acme 2","plan":"pro","plan_version":1,"timezone":"Asia/Tokyo","billing_anchor":"2026-01-31T00:00:00","metadata":{"a":"b"},"change":"limits_now"}`
 	got := n.want(200, "GET", "/v1/customers/acme", "")
 	etag := got.header.Get("ETag")
 	n.want(428, "PUT", "/v1/customers/acme", body)

@@ -32,9 +32,15 @@ func (n *node) writes() []written {
 		{"putSeller", "PUT", "/v1/sellers/default", `{"name":"Us"}`, "sellers/default", nil},
 		{"putBilling", "PUT", acme + "/billing", `{"buyer":{"name":"Ada Lovelace"}}`, "customers/acme/billing", nil},
 		{"putOwnPrice", "PUT", acme + "/prices/requests", `{"model":"per_unit","unit_price":"0.02"}`, "customers/acme/prices/requests", nil},
+		{"putCap", "PUT", acme + "/caps/requests", `{"amount_minor":5000}`, "customers/acme/caps/requests", nil},
+		{"deleteCap", "DELETE", acme + "/caps/requests", "", "customers/acme/caps/requests", nil},
 		{"deleteOwnPrice", "DELETE", acme + "/prices/requests", "", "customers/acme/prices/requests", nil},
 		{"putOverride", "PUT", acme + "/overrides/hourly", `{"limit":7}`, "customers/acme/overrides/hourly", nil},
 		{"createPortalSession", "POST", "/v1/portal-sessions", `{"customer":"acme"}`, "customers/acme/portal-sessions", nil},
+		{"suspendCustomer", "PUT", acme + "/suspension", `{"reason":"Ada did not pay"}`, "customers/acme/suspension", nil},
+		{"resumeCustomer", "DELETE", acme + "/suspension", "", "customers/acme/suspension", nil},
+		{"putScheduledChange", "PUT", acme + "/scheduled-change", `{"plan":"pro"}`, "customers/acme/scheduled-change", nil},
+		{"deleteScheduledChange", "DELETE", acme + "/scheduled-change", "", "customers/acme/scheduled-change", nil},
 		{"deleteOverride", "DELETE", acme + "/overrides/hourly", "", "customers/acme/overrides/hourly", nil},
 		{"charge", "POST", acme + "/charges", `{"description":"Setup of Ada","amount_minor":500,"currency":"USD","id":"setup"}`, "customers/acme/charges/setup", nil},
 		{"grantCredit", "POST", acme + "/credits", `{"amount_minor":10,"currency":"USD","id":"welcome"}`, "customers/acme/credits/welcome", nil},
@@ -46,7 +52,17 @@ func (n *node) writes() []written {
 		{"voidInvoice", "POST", "/v1/invoices/{draft}/void", `{"reason":"Ada said","reissue":true}`, "invoices/{draft}", nil},
 		{"finalizeInvoice", "POST", "/v1/invoices/{again}/finalize", "", "invoices/{again}", nil},
 		{"payInvoice", "POST", "/v1/invoices/{again}/pay", `{"reference":"Ada's transfer"}`, "invoices/{again}", nil},
+		{"reversePayment", "POST", "/v1/invoices/{again}/payments/1/reverse", `{"reason":"Ada's debit bounced","id":"b"}`, "invoices/{again}", nil},
+		{"grantCredit", "POST", acme + "/credits", `{"amount_minor":20,"currency":"USD","id":"later"}`, "customers/acme/credits/later", nil},
+		{"applyCredits", "POST", "/v1/invoices/{again}/apply-credits", "", "invoices/{again}", nil},
+		{"grantCredit", "POST", acme + "/credits", `{"amount_minor":20,"currency":"USD","id":"wrong"}`, "customers/acme/credits/wrong", nil},
+		{"withdrawCredit", "POST", acme + "/credits/wrong/withdraw", `{"reason":"Ada has it twice","id":"w"}`, "customers/acme/credits/wrong", nil},
 		{"creditInvoice", "POST", "/v1/invoices/{again}/credit-notes", `{"lines":[{"n":1,"amount_minor":1}],"reason":"x","to":"outside","id":"n"}`, "invoices/{again}", nil},
+		{"createWebhook", "POST", "/v1/webhooks", `{"url":"http://127.0.0.1:9/x","types":["webhook.disabled"]}`, "webhooks/{hook}", nil},
+		{"rotateWebhook", "POST", "/v1/webhooks/{hook}/rotate", "", "webhooks/{hook}", nil},
+		{"testWebhook", "POST", "/v1/webhooks/{hook}/test", "", "webhooks/{hook}", nil},
+		{"replayWebhook", "POST", "/v1/webhooks/{hook}/replay", `{"from":"2026-01-10T12:00:00Z"}`, "webhooks/{hook}", nil},
+		{"deleteWebhook", "DELETE", "/v1/webhooks/{hook}", "", "webhooks/{hook}", nil},
 		{"archiveCustomer", "DELETE", acme, "", "customers/acme", nil},
 	}
 }
@@ -71,6 +87,9 @@ func (w *written) send(n *node, names map[string]string) (got reply, id string) 
 	}
 	if made, ok := got.json["id"].(string); ok && w.route == "createKey" {
 		names["{id}"], w.target = made, "keys/"+made
+	}
+	if made, ok := got.json["id"].(string); ok && w.route == "createWebhook" {
+		names["{hook}"], w.target = made, "webhooks/"+made
 	}
 	return got, id
 }
@@ -212,7 +231,7 @@ func TestAuditForgetsTheErased(t *testing.T) {
 		}
 	}
 	of := n.entries("target=" + after[0]["target"].(string))
-	if len(of) != 12 || of[0]["action"] != "erase" || of[11]["target"] != after[0]["target"] {
+	if len(of) != 21 || of[0]["action"] != "erase" || of[20]["target"] != after[0]["target"] {
 		t.Errorf("%d: %v", len(of), of)
 	}
 	found := false

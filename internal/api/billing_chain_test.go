@@ -70,7 +70,7 @@ func TestBillingBeginsAgainOnTheNewestTerms(t *testing.T) {
 	n.setTo("2026-02-10T00:00:00Z")
 	n.until("acme", "2026-01-20T00:00:00Z")
 	tag := n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag")
-	n.want(200, "PUT", "/v1/customers/acme", `{"name":"C","plan":"max","billing_anchor":"2026-01-15T00:00:00"}`, "If-Match", tag)
+	n.want(200, "PUT", "/v1/customers/acme", `{"name":"C","plan":"max","billing_anchor":"2026-01-15T00:00:00","change":"limits_now"}`, "If-Match", tag)
 	n.want(201, "PUT", "/v1/customers/acme/prices/requests", `{"model":"per_unit","unit_price":"0.05"}`)
 	n.setTo("2026-02-11T00:00:00Z")
 	n.bill(200, "acme", `{}`)
@@ -93,7 +93,7 @@ func TestOpeningOfAPlanThatCameBeforeTheStart(t *testing.T) {
 	n.made("acme")
 	n.bill(200, "acme", `{"starts_at":"2026-02-01T00:00:00Z"}`)
 	tag := n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag")
-	n.want(200, "PUT", "/v1/customers/acme", `{"name":"C","plan":"ahead","billing_anchor":"2026-01-01T00:00:00"}`, "If-Match", tag)
+	n.want(200, "PUT", "/v1/customers/acme", `{"name":"C","plan":"ahead","billing_anchor":"2026-01-01T00:00:00","change":"limits_now"}`, "If-Match", tag)
 	if draft := n.billed("2026-02-01T00:00:10Z", "draft"); draft["kind"] != "opening" || draft["total_minor"] != 5000.0 {
 		t.Errorf("%v", draft)
 	}
@@ -106,7 +106,7 @@ func TestTermsWaitForTheEndAsItComesToBe(t *testing.T) {
 	change := func(key string) {
 		t.Helper()
 		tag := n.want(200, "GET", "/v1/customers/"+key, "").header.Get("ETag")
-		n.want(200, "PUT", "/v1/customers/"+key, `{"name":"C","plan":"max","billing_anchor":"2026-01-15T00:00:00"}`, "If-Match", tag)
+		n.want(200, "PUT", "/v1/customers/"+key, `{"name":"C","plan":"max","billing_anchor":"2026-01-15T00:00:00","change":"limits_now"}`, "If-Match", tag)
 		n.want(201, "PUT", "/v1/customers/"+key+"/prices/requests", `{"model":"per_unit","unit_price":"0.05"}`)
 	}
 	for _, key := range []string{"later", "sooner"} {

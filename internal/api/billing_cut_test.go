@@ -12,7 +12,7 @@ func cutNode(t *testing.T) *node {
 	n := billedNode(t)
 	n.want(201, "PUT", "/v1/plans/dear", `{"name":"D","currency":"USD","interval":"month","base_price_minor":3100,
 		"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.05"}],
-		"limits":[{"name":"cap","meter":"requests","algorithm":"fixed_window","limit":30,"window":"billing_period"}]}`)
+		"limits":[{"name":"most","meter":"requests","algorithm":"fixed_window","limit":30,"window":"billing_period"}]}`)
 	n.made("acme")
 	return n
 }
@@ -46,7 +46,7 @@ func TestCutAtTheInstantOfHits(t *testing.T) {
 	if got := quota.json["meters"].([]any)[0].(map[string]any)["amount_minor"]; got != 50.0 {
 		t.Error("the new price:", got)
 	}
-	if got := quota.limits()["cap"]; got["used"] != 10.0 || got["remaining"] != 20.0 {
+	if got := quota.limits()["most"]; got["used"] != 10.0 || got["remaining"] != 20.0 {
 		t.Error("the limit:", got)
 	}
 	n.use(429, 21)
@@ -96,10 +96,10 @@ func TestBackToTheRunningTermsCutsNothing(t *testing.T) {
 	n.setTo("2026-01-10T05:30:00Z")
 	n.use(200, 7)
 	for _, waits := range []string{
-		`,"timezone":"Europe/Berlin"`, `,"plan_version":1`, "",
+		`,"timezone":"Europe/Berlin"`, `,"plan_version":1,"change":"limits_now"`, `,"change":"limits_now"`,
 	} {
 		plan := "pro"
-		if waits == "" {
+		if waits == `,"change":"limits_now"` {
 			plan = "dear"
 		}
 		n.onto(200, plan, waits)

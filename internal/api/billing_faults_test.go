@@ -143,6 +143,7 @@ func TestWrongMoney(t *testing.T) {
 	add(adjustments, "422 meter", `{"cost":1,"reason":"x","id":"a"}`)
 	add(adjustments, "404", `{"meter":"nothing","cost":1,"reason":"x","id":"a"}`)
 
+	many := strings.TrimSuffix(strings.Repeat(`"x",`, 21), ",")
 	for _, body := range []string{`{"name":""}`, `{"name":"` + strings.Repeat("x", 201) + `"}`} {
 		all = append(all, wrong{"PUT", "/v1/sellers/us", body, "422 name"})
 	}
@@ -150,7 +151,24 @@ func TestWrongMoney(t *testing.T) {
 		wrong{"PUT", "/v1/sellers/us", `{"name":"x","prefix":"` + strings.Repeat("x", 21) + `"}`, "422 prefix"},
 		wrong{"PUT", "/v1/sellers/us", `{"name":"x","prefix":"TEST-x"}`, "422 prefix"},
 		wrong{"PUT", "/v1/sellers/us", `{"name":"x","prefix":"a\u0001"}`, "422 prefix"},
-		wrong{"PUT", "/v1/sellers/us", `{"name":"x","next_number":7}`, "422 next_number"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","next_number":0}`, "422 next_number"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","next_number":-1}`, "422 next_number"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","next_number":1000000000000000}`, "422 next_number"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","next_number":1.5}`, "422 next_number"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","country":"D\u0007"}`, "422 country"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","registration":"` + strings.Repeat("x", 201) + `"}`, "422 registration"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","email":"nobody"}`, "422 email"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","email":"Us <us@example.com>"}`, "422 email"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","payment":["a\nb"]}`, "422 payment[0]"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","payment":[` + many + `]}`, "422 payment"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","footer":["a","` + strings.Repeat("x", 201) + `"]}`, "422 footer[1]"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","footer":[` + many + `]}`, "422 footer"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","credit_note_prefix":"TEST-x"}`, "422 credit_note_prefix"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","credit_note_prefix":"` + strings.Repeat("x", 21) + `"}`, "422 credit_note_prefix"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","prefix":"A","credit_note_prefix":"A"}`, "422 credit_note_prefix"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","prefix":"A","credit_note_prefix":"A2"}`, "422 credit_note_prefix"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","prefix":"A7","credit_note_prefix":"A"}`, "422 credit_note_prefix"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","credit_note_prefix":"7"}`, "422 credit_note_prefix"},
 		wrong{"GET", "/v1/sellers/nobody", "", "404"},
 	)
 	n.refused(all)
@@ -196,11 +214,23 @@ func TestWrongStates(t *testing.T) {
 	}
 	n.refused(state(one, map[string]string{"pay": "409", "void": "409", "reissue": "409", "credit": "409", "outside": "409"}))
 	n.want(200, "POST", one+"/finalize", "")
-	n.refused(append(state(one, map[string]string{"finalize": "409", "credit": "409"}), []wrong{
+	n.refused(append(state(one, map[string]string{"finalize": "409"}), []wrong{
 		{"POST", one + "/void", `{}`, "422 reason"},
 		{"POST", one + "/void", `{"reason":"` + strings.Repeat("x", 501) + `"}`, "422 reason"},
 		{"POST", one + "/pay", `{"reference":"` + strings.Repeat("x", 501) + `"}`, "422 reference"},
-		{"POST", one + "/pay", `{"amount_minor":5}`, "422 amount_minor"},
+		{"POST", one + "/pay", `{"amount_minor":0}`, "422 amount_minor"},
+		{"POST", one + "/pay", `{"amount_minor":-1}`, "422 amount_minor"},
+		{"POST", one + "/pay", `{"amount_minor":1000000000000000}`, "422 amount_minor"},
+		{"POST", one + "/pay", `{"amount_minor":1.5}`, "422 amount_minor"},
+		{"POST", one + "/pay", `{"amount_minor":2101}`, "409"},
+		{"POST", one + "/pay", `{"amount_minor":999999999999999}`, "409"},
+		{"POST", one + "/pay", `{"id":"` + strings.Repeat("x", 256) + `"}`, "422 id"},
+		{"POST", one + "/payments/1/reverse", `{"reason":"x","id":"r"}`, "404"},
+		{"POST", one + "/payments/0/reverse", `{"reason":"x","id":"r"}`, "404"},
+		{"POST", one + "/payments/x/reverse", `{"reason":"x","id":"r"}`, "404"},
+		{"POST", one + "/payments/99999999999999999999/reverse", `{"reason":"x","id":"r"}`, "404"},
+		{"POST", one + "/payments/1/reverse", `{"id":"r"}`, "422 reason"},
+		{"POST", one + "/payments/1/reverse", `{"reason":"x"}`, "422 id"},
 		{"POST", one + "/credit-notes", note(`[]`, "outside"), "422 lines"},
 		{"POST", one + "/credit-notes", note(`[{"n":9,"amount_minor":1}]`, "outside"), "422 lines[0].n"},
 		{"POST", one + "/credit-notes", note(`[{"n":1,"amount_minor":1},{"n":1,"amount_minor":1}]`, "outside"), "422 lines[1].n"},

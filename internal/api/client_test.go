@@ -96,9 +96,9 @@ func TestTypesAreWhole(t *testing.T) {
 	t.Parallel()
 	meter := []reflect.Type{reflect.TypeFor[client.Meter]()}
 	for text, wrong := range map[string]string{
-		`{"key":"a","unit":"b","name":""}`:         "",
-		`{"key":"a","unit":"b"}`:                   "is written as",
-		`{"key":"a","unit":"b","name":"","of":""}`: "unknown field",
+		`{"key":"a","unit":"b","name":"","kind":"flow"}`:         "",
+		`{"key":"a","unit":"b"}`:                                 "is written as",
+		`{"key":"a","unit":"b","name":"","kind":"flow","of":""}`: "unknown field",
 	} {
 		if err := isOneOf([]byte(text), meter); (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
 			t.Errorf("%s: %v", text, err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"quotad/internal/api/hits"
-	"quotad/internal/api/serve"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -18,7 +18,7 @@ func TestOverridesThatEndTogether(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	ends := n.nowOf().Add(3 * time.Second).UTC()
-	hits := make([]string, serve.MaxResolves+2)
+	hits := make([]string, catalog.MaxResolves+2)
 	for i := range hits {
 		key := fmt.Sprintf("c%d", i)
 		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"A","plan":"pro"}`)

@@ -147,7 +147,7 @@ func TestReconcileFindsWhatWasGivenBackTwice(t *testing.T) {
 	n.moved("arrears", "2026-04-01")
 	n.settled("2026-04-16T01:00:10Z")
 	n.agreed("at first")
-	n.exec(`UPDATE invoices SET status = 'void', void_reason = 'x' WHERE kind = 'opening'`)
+	n.exec(`DELETE FROM unpaid_invoices; UPDATE invoices SET status = 'void', void_reason = 'x' WHERE kind = 'opening'`)
 	twice := func() {
 		t.Helper()
 		bad := n.reconciled()

@@ -22,6 +22,7 @@ import (
 	"quotad/internal/billing/closing"
 	"quotad/internal/billing/invoices"
 	"quotad/internal/billing/reconcile"
+	"quotad/internal/events"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
@@ -31,6 +32,7 @@ import (
 	"quotad/internal/quota"
 	"quotad/internal/quota/session"
 	"quotad/internal/testkit/pgtest"
+	"quotad/internal/webhooks"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -63,8 +65,8 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	t.Cleanup(clock.Close)
 	start := time.Now()
 	stopwatch := func() time.Duration { return time.Since(start) }
-	catalog := catalog.New(pool, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Log: log})
 	hooks := accounts.NewHooks(clock.Now, 10*time.Second)
+	catalog := catalog.New(pool, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Caps: hooks.CapPeriods, Log: log})
 	store := store.New(pool, store.Options{Committed: catalog.Committed, Billing: hooks.Billing()})
 	background, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -72,10 +74,16 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	sweeper := sweep.NewSweeper(store, clock.Now, log)
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() { sweeper.Run(background) })
+	numberer := events.NewNumberer(pool, events.MinRetention, log)
+	sweeping.Go(func() { numberer.Run(background) })
+	hooked := webhooks.New(pool, true)
+	sender := webhooks.NewSender(hooked, clock.Now, log)
+	sweeping.Go(func() { sender.Run(background) })
 	options := quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
 		},
+		Confirm: catalog.Confirm, History: catalog.History,
 		Pool: pool, Now: clock.Now, Wall: time.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
 		AlsoAdjusted: invoices.OpenAdjustments,
 	}
@@ -84,6 +92,10 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	}
 	engine, err := quota.NewEngine(options)
 	check(t, err)
+	edits := sweep.NewThresholds(sweep.ThresholdsOptions{
+		Store: store, Now: clock.Now, CatchUp: catalog.CatchUp, Targets: catalog.CappedTargets, Notify: engine.Notify, Log: log,
+	})
+	sweeping.Go(func() { edits.Run(background) })
 	accounts := accounts.New(store, hooks)
 	invoices := invoices.New(accounts, time.Hour)
 	bills := closing.New(closing.Options{
@@ -102,7 +114,7 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
 	n := &node{t: t, store: store, state: serve.StateReady, database: databaseURL}
-	n.server = New(Options{Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Options: serve.Options{
+	n.server = New(Options{Webhooks: hooked, Sender: sender, Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Options: serve.Options{
 		Engine: engine, Catalog: catalog, Store: store, Accounts: accounts, Invoices: invoices, Closing: bills, Ready: func() (serve.State, string) { return n.state, n.reason },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
 	}})
@@ -248,10 +260,14 @@ func (n *node) faultOf(method, path, body string) string {
 // setUp makes meter requests, a plan of the limits, and customer acme on it.
 func (n *node) setUp(limits string) {
 	n.t.Helper()
+	prices := `{"meter":"requests","model":"per_unit","unit_price":"0.01","included":3}`
+	if strings.Contains(limits, "allocation") { // of which no plan may price a meter that counts what passes
+		prices = ""
+	}
 	n.want(201, "PUT", "/v1/meters/requests", `{"unit":"request"}`)
 	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,
 		"features":{"sso":true,"seats":5,"ratio":1.5,"tier":"gold"},"limits":[`+limits+`],
-		"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01","included":3}]}`)
+		"prices":[`+prices+`]}`)
 	n.want(201, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","timezone":"Europe/Berlin"}`)
 }
 

@@ -83,3 +83,83 @@ func TestListsLeaveOutTestClocks(t *testing.T) {
 		t.Errorf("the customer's own: %v", got)
 	}
 }
+
+// What the PDF cannot print is told when it is written, and is no fault: a buyer is called what it is.
+func TestWhatCannotBePrintedIsTold(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.made("acme")
+	told := func(got reply) (all string) {
+		t.Helper()
+		warnings, _ := got.json["warnings"].([]any)
+		for _, w := range warnings {
+			w := w.(map[string]any)
+			all += w["field"].(string) + ": " + w["detail"].(string) + "\n"
+		}
+		return all
+	}
+	if got := told(n.bill(200, "acme", `{"buyer":{"name":"株式会社アクメ 주식회사 חברת","address":["Nguyễn"],"country":"JP"}}`)); got != "" {
+		t.Error(got)
+	}
+	const rest = ". HTML, JSON and CSV have them.\n"
+	want := "buyer.name: The PDF shows a box for each of these letters: م" + rest + "buyer.address[1]: The PDF shows a box for each of these letters: न" + rest +
+		"notes[0]: The PDF shows a box for each of these letters: 👍" + rest
+	if got := told(n.bill(200, "acme", `{"buyer":{"name":"Acme مم","address":["a","न"],"country":""},"notes":["👍"]}`)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := told(n.want(200, "GET", "/v1/customers/acme/billing", "")); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	seller := n.want(201, "PUT", "/v1/sellers/us", `{"name":"Us","footer":["ok","नम"]}`)
+	if got, want := told(seller), "footer[1]: The PDF shows a box for each of these letters: नम"+rest; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// What papers say is what seller and account said when the invoice became final. It does not follow
+// what is written later, in no form and not in the JSON. A draft does.
+func TestPapersKeepWhatTheySaid(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.setTo("2026-01-01T00:00:00Z")
+	n.want(200, "PUT", "/v1/sellers/default", `{"name":"Us","country":"AT","registration":"FN 1 x","email":"us@example.com","payment":["IBAN AT1"],"footer":["Thanks 1"],"credit_note_prefix":"G-"}`, "If-Match", "*")
+	n.made("acme")
+	const account = `{"buyer":{"name":"Acme","address":[],"country":"GR"},"order_reference":"PO 1","notes":["Cost centre 1"],"taxes":[{"name":"VAT","percent":"0","inclusive":false,"note":"Reverse charge 1"}]}`
+	if got := n.bill(200, "acme", account); !strings.Contains(got.text, `"order_reference":"PO 1","notes":["Cost centre 1"]`) || !strings.Contains(got.text, `"note":"Reverse charge 1"`) {
+		t.Error(got.text)
+	}
+	path := "/v1/invoices/" + n.billed("2026-02-01T00:00:11Z", "draft")["id"].(string)
+	n.want(200, "POST", path+"/finalize", "")
+	forms := func(path string) (all []string) {
+		for _, end := range []string{"", ".html", ".pdf", ".csv"} {
+			all = append(all, n.want(200, "GET", path+end, "").text)
+		}
+		return all
+	}
+	before := forms(path)
+	for _, words := range []string{
+		`"country":"AT"`, `"registration":"FN 1 x"`, `"email":"us@example.com"`, `"payment":["IBAN AT1"]`, `"footer":["Thanks 1"]`, `"order_reference":"PO 1"`, `"notes":["Cost centre 1"]`, `"note":"Reverse charge 1"`,
+	} {
+		if !strings.Contains(before[0], words) {
+			t.Errorf("lacks %s: %s", words, before[0])
+		}
+	}
+	for _, words := range []string{"Austria", "FN 1 x", "us@example.com", "IBAN AT1", "Thanks 1", "PO 1", "Cost centre 1", "Reverse charge 1", "Greece"} {
+		if !strings.Contains(before[1], words) {
+			t.Errorf("the page lacks %s", words)
+		}
+	}
+	n.want(200, "PUT", "/v1/sellers/default", `{"name":"We","country":"CH","footer":["Thanks 2"],"prefix":"W-","credit_note_prefix":"N-"}`, "If-Match", "*")
+	n.bill(200, "acme", `{"buyer":{"name":"Other","address":[],"country":"IT"},"order_reference":"PO 2","notes":["Cost centre 2"],"taxes":[{"name":"VAT","percent":"0","inclusive":false,"note":"Reverse charge 2"}]}`)
+	for i, now := range forms(path) {
+		if now != before[i] {
+			t.Errorf("form %d is another one:\n%s\nwas\n%s", i, now, before[i])
+		}
+	}
+	// A note says what its invoice says, with a number of the seller as it is now.
+	note := n.want(201, "POST", path+"/credit-notes", `{"lines":[{"n":1,"amount_minor":1}],"reason":"x","to":"outside","id":"x"}`)
+	if note.json["number"] != "TEST-N-1" || !strings.Contains(note.text, `"payment":["IBAN AT1"]`) || !strings.Contains(note.text, `"notes":["Cost centre 1"]`) || !strings.Contains(note.text, `"note":"Reverse charge 1"`) {
+		t.Error(note.text)
+	}
+	n.agreed("at the end")
+}

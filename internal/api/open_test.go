@@ -115,7 +115,7 @@ func TestOpenReservationsEnd(t *testing.T) {
 	n.lists("", long)
 
 	// A plan that loses the meter, or the limit, leaves them open.
-	n.want(200, "PUT", "/v1/customers/timed", `{"name":"x","plan":"bare","timezone":"UTC"}`, "If-Match", n.barePlan())
+	n.want(200, "PUT", "/v1/customers/timed", `{"name":"x","plan":"bare","timezone":"UTC","change":"limits_now"}`, "If-Match", n.barePlan())
 	n.lists("?attr.ip=a", long)
 	n.want(204, "DELETE", "/v1/customers/timed", "")
 	n.want(404, "GET", openPath, "")

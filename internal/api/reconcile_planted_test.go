@@ -102,3 +102,55 @@ func plantedCopies(customer, first string) []planted {
 		},
 	}
 }
+
+// plantedPayments are faults of what was paid. Of the customer's invoice next, money has paid 100 and credits
+// 50. Of first, a credit note took some of what was open.
+func plantedPayments(first, next string) []planted {
+	of := ` WHERE invoice_id =` + next
+	return []planted{
+		{
+			"a payment is gone, and its invoice is paid", `DELETE FROM payments` + of + `AND n = 1; UPDATE invoices SET status = 'paid' WHERE id =` + next + `; DELETE FROM unpaid_invoices` + of,
+			"due_is_settled", "The invoice is paid, and by what is open it would be finalized",
+		},
+		{
+			"more was paid than was due", `UPDATE payments SET amount_minor = 1000000` + of + `AND n = 1`,
+			"due_is_settled", "More was paid, and taken by credit notes, than was due",
+		},
+		{
+			"nothing is open, and the invoice is finalized", `UPDATE payments SET amount_minor = (SELECT amount_due_minor - 50 FROM invoices WHERE id =` + next + `)` + of + `AND n = 1`,
+			"due_is_settled", "The invoice is finalized, and by what is open it would be paid",
+		},
+		{
+			"credits paid another amount", `UPDATE payments SET amount_minor = 51` + of + `AND n = 2`,
+			"due_is_settled", "Payment 2 is not what entries of credits applied and returned",
+		},
+		{
+			"a payment by credits was reversed, and returned none", `UPDATE payments SET reversed_at = 1, reversal_reason = 'x'` + of + `AND n = 2`,
+			"due_is_settled", "Payment 2 is not what entries of credits applied and returned",
+		},
+		{
+			"credits pay by a payment of money", `UPDATE credit_entries SET paid_n = 1 WHERE paid_invoice =` + next,
+			"due_is_settled", "is not what entries of credits applied and returned",
+		},
+		{
+			"a void invoice is paid", `UPDATE invoices SET status = 'void' WHERE id =` + next + `; DELETE FROM unpaid_invoices` + of,
+			"adjustments_are_claimed due_is_settled", "no invoice",
+		},
+		{
+			"an invoice would never be overdue", `DELETE FROM unpaid_invoices` + of,
+			"due_is_settled", "there must be a row in unpaid_invoices",
+		},
+		{
+			"an invoice would be overdue for ever", `INSERT INTO unpaid_invoices (invoice_id, customer_id, due_at, period_end) SELECT id, customer_id, 0, 0 FROM invoices WHERE status = 'paid' AND kind <> 'credit_note' LIMIT 1`,
+			"due_is_settled", "The invoice is paid",
+		},
+		{
+			"a note took another part of what was open", `UPDATE note_money SET open_minor = open_minor - 1, outside_minor = outside_minor + 1, carried_minor = carried_minor + 1 WHERE invoice_id =` + first,
+			"lines_are_totals", "Where the note's money went does not add up",
+		},
+		{
+			"a note returned nothing to credits", `UPDATE note_money SET open_minor = open_minor - 1, returned_minor = 1 WHERE invoice_id =` + first,
+			"lines_are_totals", "The note returned another amount to credits",
+		},
+	}
+}

@@ -77,76 +77,6 @@ func (n *node) settled(now string) {
 	n.t.Fatalf("at %s something is still due", now)
 }
 
-// bookedNode is a node with a quarter of real billing: bases in arrears and in advance, prices of
-// each model, taxes of both kinds, credits, charges, adjustments, refunds, corrections of which one
-// is of 0, a change at once, a credit note, a void invoice and its reissue, an archived customer.
-func bookedNode(t *testing.T) *node {
-	n := newNode(t)
-	n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-01-01T00:00:00Z"}`)
-	for _, meter := range []string{"requests", "tokens", "mails"} {
-		n.want(201, "PUT", "/v1/meters/"+meter, `{"unit":"unit"}`)
-	}
-	const lines = `{"meter":"requests","model":"per_unit","unit_price":"0.01","included":100},
-		{"meter":"tokens","model":"graduated","tiers":[{"up_to":1000,"unit_price":"0.002"},{"up_to":null,"unit_price":"0.001","flat_price":"1"}]},
-		{"meter":"mails","model":"package","package_size":10,"package_price":"0.5","minimum_minor":25}`
-	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"prices":[`+lines+`]}`)
-	n.want(201, "PUT", "/v1/plans/max", `{"name":"Max","currency":"USD","interval":"month","base_price_minor":3100,"base_in":"advance","minimum_minor":5000,"prices":[`+lines+`]}`)
-	for key, plan := range map[string]string{"acme": "pro", "beta": "max", "gone": "pro", "ahead": "max"} {
-		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"C","plan":"`+plan+`","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
-	}
-	n.bill(200, "acme", `{"taxes":[{"name":"VAT","percent":"19","inclusive":false},{"name":"City","percent":"0.7","inclusive":false}]}`)
-	n.bill(200, "beta", `{"taxes":[{"name":"VAT","percent":"7.7","inclusive":true}]}`)
-	n.want(201, "POST", "/v1/customers/acme/credits", `{"amount_minor":1000,"currency":"USD","id":"welcome"}`)
-	n.want(201, "POST", "/v1/customers/acme/credits", `{"amount_minor":700,"currency":"USD","id":"brief","expires_at":"2026-01-20T00:00:00Z"}`)
-	n.settled("2026-01-10T12:00:00Z")
-	hit := func(customer, meter string, cost int, id string) {
-		n.want(200, "POST", "/v1/hits", fmt.Sprintf(`{"customer":%q,"meter":%q,"cost":%d,"id":%q}`, customer, meter, cost, id))
-	}
-	adjust := func(customer, meter string, cost int, at, id string) {
-		n.want(201, "POST", "/v1/customers/"+customer+"/adjustments", fmt.Sprintf(`{"meter":%q,"cost":%d,"reason":"r","at":%q,"id":%q}`, meter, cost, at, id))
-	}
-	for _, customer := range []string{"acme", "beta", "gone"} {
-		hit(customer, "requests", 250, "a")
-		hit(customer, "tokens", 4321, "b")
-	}
-	hit("beta", "mails", 12, "c")
-	adjust("acme", "requests", 7, "2026-01-05T00:00:00Z", "open")
-	n.want(201, "POST", "/v1/customers/acme/charges", `{"description":"Setup","amount_minor":500,"currency":"USD","id":"setup"}`)
-	n.settled("2026-01-15T06:00:00Z")
-	n.want(200, "PUT", "/v1/customers/beta", `{"name":"C","plan":"pro","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock","change":"now"}`,
-		"If-Match", n.want(200, "GET", "/v1/customers/beta", "").header.Get("ETag"))
-	hit("beta", "requests", 120, "d")
-	n.agreed("after a change at once")
-	n.settled("2026-02-01T00:30:00Z")
-	adjust("acme", "requests", 3, "2026-01-31T23:00:00Z", "draft")
-	n.agreed("while there are drafts")
-	n.settled("2026-02-02T00:00:00Z")
-	adjust("acme", "requests", -30, "2026-01-05T00:00:00Z", "late")
-	adjust("beta", "mails", -1, "2026-01-10T12:00:00Z", "nothing") // 11 are as many packages
-	adjust("gone", "mails", 3, "2026-01-10T12:00:00Z", "minimum")  // a correction of 25, the minimum
-	n.want(200, "POST", "/v1/refunds", `{"customer":"acme","meter":"tokens","cost":21,"hit":"b","id":"r"}`)
-	hit("acme", "requests", 50, "e")
-	hit("gone", "requests", 5, "e")
-	n.agreed("with corrections to come")
-	n.want(204, "DELETE", "/v1/customers/gone", "")
-	n.settled("2026-03-01T00:30:00Z")
-	n.agreed("with corrections on drafts")
-	n.settled("2026-03-03T00:00:00Z")
-	n.agreed("after corrections")
-	return n
-}
-
-// invoicesOf are the ids of a customer's final invoices, in the order of their numbers.
-func (n *node) invoicesOf(customer string) (ids []string) {
-	n.t.Helper()
-	rows, err := n.store.Pool().Query(pgtest.Context(n.t), `SELECT i.id::text FROM invoices i JOIN customers c ON c.id = i.customer_id
-		WHERE c.key = $1 AND i.number IS NOT NULL ORDER BY i.number`, customer)
-	check(n.t, err)
-	ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	check(n.t, err)
-	return ids
-}
-
 // A quarter of billing by the API agrees with itself at each step.
 func TestReconcileAgrees(t *testing.T) {
 	t.Parallel()
@@ -181,7 +111,7 @@ func TestReconcileAgrees(t *testing.T) {
 // tables are those that faults are planted in.
 var tables = []string{
 	"counters", "usage", "adjustments", "periods", "open_periods", "billing_accounts", "invoices", "invoice_lines", "line_adjustments", "open_adjustments",
-	"charges", "credits", "credit_entries", "sellers",
+	"charges", "credits", "credit_entries", "sellers", "payments", "note_money", "unpaid_invoices",
 }
 
 // columns are the columns of a table that can be written.
@@ -211,10 +141,18 @@ func TestReconcileFinds(t *testing.T) {
 	t.Parallel()
 	n := bookedNode(t)
 	n.want(201, "POST", "/v1/invoices/"+n.invoicesOf("acme")[0]+"/credit-notes", `{"lines":[{"n":1,"amount_minor":333}],"reason":"x","to":"outside","id":"n1"}`)
+	owed := "/v1/invoices/" + n.invoicesOf("acme")[1]
+	n.want(200, "POST", owed+"/pay", `{"amount_minor":100}`)
+	n.want(201, "POST", "/v1/customers/acme/credits", `{"amount_minor":50,"currency":"USD","id":"later"}`)
+	n.want(200, "POST", owed+"/apply-credits", "")
+	n.want(201, "PUT", "/v1/customers/beta/caps/requests", `{"amount_minor":1000000}`)
+	n.want(200, "POST", "/v1/hits", `{"customer":"beta","meter":"requests","cost":5}`)
+	n.want(201, "POST", "/v1/customers/beta/adjustments", `{"meter":"requests","cost":-2,"reason":"r","id":"capped"}`)
 	n.agreed("at first")
 	restore := n.keep()
 	const (
 		acme    = ` (SELECT id FROM customers WHERE key = 'acme') `
+		beta    = ` (SELECT id FROM customers WHERE key = 'beta') `
 		ahead   = ` (SELECT id FROM customers WHERE key = 'ahead') `
 		meter   = ` (SELECT id FROM meters WHERE key = 'requests') `
 		first   = ` (SELECT id FROM invoices WHERE customer_id = ` + acme + ` AND kind = 'period' ORDER BY period_end LIMIT 1) `
@@ -224,14 +162,26 @@ func TestReconcileFinds(t *testing.T) {
 		// February the first, and a day in January, in µs.
 		february, january = `1769904000000000`, `1767744000000000`
 	)
-	for _, c := range slices.Concat(plantedPrices(first, line), plantedNumbers, plantedCopies(acme, first), []planted{
+	for _, c := range slices.Concat(plantedPrices(first, line), plantedNumbers, plantedCopies(acme, first), plantedPayments(first, next), []planted{
 		{
 			"a unit was charged and not booked", `UPDATE counters SET total = total + 1 WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
 			"charged_is_booked", "meter:requests",
 		},
 		{
+			"a cap lost a unit", `UPDATE counters SET state[array_position(state, 1) + 1] = state[array_position(state, 1) + 1] - 1 WHERE attribute = '' AND 1 = ANY (state) AND customer =` + beta + `AND meter =` + meter,
+			"caps_count_booked", "expected:3 found:2",
+		},
+		{
+			"an adjustment of a capped meter is gone", `DELETE FROM adjustments WHERE cost = -2 AND customer =` + beta,
+			"caps_count_booked", "expected:5 found:3",
+		},
+		{
 			"a unit was booked and not charged", `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, 77, 0, 1 FROM counters LIMIT 1`,
 			"charged_is_booked", "meter:id 77",
+		},
+		{
+			"a counter was judged under a change that there is not", `UPDATE counters SET change = change + (SELECT number FROM change_number) WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
+			"changes_exist", "meter:requests",
 		},
 		{
 			"a booked hour changed", `UPDATE usage SET admitted = admitted + 1 WHERE customer =` + acme + `AND meter =` + meter + `AND hour < ` + february,
@@ -271,7 +221,7 @@ func TestReconcileFinds(t *testing.T) {
 		},
 		{
 			"an invoice is credited that is not", `UPDATE invoices SET status = 'credited' WHERE id =` + next,
-			"lines_are_totals", "status is credited",
+			"due_is_settled lines_are_totals", "credited",
 		},
 		{
 			"a credit paid less", `UPDATE credit_entries SET amount_minor = amount_minor + 1 WHERE kind = 'applied' AND invoice_id =` + first,

@@ -55,12 +55,12 @@ func TestRefundsBesideThePlan(t *testing.T) {
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5,"id":"h"}`)
 	n.want(201, "PUT", "/v1/plans/bare", `{"name":"B","currency":"USD","interval":"month","base_price_minor":0,"limits":[],"prices":[]}`)
-	n.want(200, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"bare","timezone":"Europe/Berlin"}`, "If-Match", "*")
+	n.want(200, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"bare","timezone":"Europe/Berlin","change":"limits_now"}`, "If-Match", "*")
 	got := n.want(200, "POST", "/v1/refunds", `{"customer":"acme","meter":"requests","cost":2,"hit":"h","id":"r"}`)
 	if got.json["refunded"] != 2.0 || len(got.json["limits"].([]any)) != 0 || got.header.Get("RateLimit") != "" {
 		t.Errorf("%s %v", got.text, got.header)
 	}
-	n.want(200, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","timezone":"Europe/Berlin"}`, "If-Match", "*")
+	n.want(200, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","timezone":"Europe/Berlin","change":"limits_now"}`, "If-Match", "*")
 	n.booked("acme", 3)
 	n.want(404, "POST", "/v1/refunds", `{"customer":"nobody","meter":"requests","cost":2,"id":"r"}`)
 	n.want(404, "GET", "/v1/customers/nobody", "")

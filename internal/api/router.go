@@ -23,6 +23,10 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 		s.single.ServeHTTP(w, r)
 		return
 	}
+	if hits.Asks(r) {
+		s.gateways.ServeHTTP(w, r)
+		return
+	}
 	if r.Method == http.MethodHead {
 		ctx := chi.NewRouteContext()
 		ctx.Routes, ctx.RouteMethod = s.router, http.MethodGet

@@ -10,8 +10,8 @@ import (
 // routes is every route of the API. Those of a tag are in the order of the documentation.
 func (s *Server) routes() []serve.Route {
 	return slices.Concat(
-		s.hits.Routes(), s.usage.Routes(), s.hits.ReservationRoutes(), s.admin.Routes(), s.usage.ListRoutes(), s.drafts.Routes(),
-		s.billing.Routes(), s.imports.Routes(), s.Service.Routes(),
+		s.hits.Routes(), s.usage.Routes(), s.hits.ReservationRoutes(), s.hits.LevelRoutes(), s.admin.Routes(), s.usage.ListRoutes(), s.drafts.Routes(),
+		s.billing.Routes(), s.imports.Routes(), s.Service.Routes(), s.hooks.Routes(),
 	)
 }
 

@@ -18,8 +18,10 @@ import (
 	"quotad/internal/api/serve"
 	"quotad/internal/api/service"
 	"quotad/internal/api/usage"
+	"quotad/internal/api/webhooks"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
+	hooks "quotad/internal/webhooks"
 )
 
 // Options are what a Server is made of: what all rooms share, and what one of them needs.
@@ -27,6 +29,10 @@ type Options struct {
 	serve.Options
 	// Reconciler checks the books for GET /v1/reconcile.
 	Reconciler *reconcile.Reconciler
+
+	// Webhooks and Sender are of the routes of webhooks.
+	Webhooks *hooks.Webhooks
+	Sender   *hooks.Sender
 
 	// Settings; the zero value is the default.
 	PublicURL       string // named in the OpenAPI document
@@ -45,9 +51,12 @@ type Server struct {
 	drafts  *drafts.Room
 	billing *billing.Room
 	imports *imports.Room
+	hooks   *webhooks.Room
 	Service *service.Room
 	router  *chi.Mux
 	single  http.Handler // of POST /v1/hits
+
+	gateways http.Handler // of /v1/authorize
 }
 
 // New makes a server and registers its metrics in Options.Registry. It starts nothing.
@@ -58,7 +67,8 @@ func New(options Options) *Server {
 	shared := serve.New(options.Options)
 	s := &Server{
 		Server: shared, hits: hits.New(shared), usage: &usage.Room{Server: shared}, drafts: drafts.New(shared),
-		admin: &admin.Room{Server: shared, Portal: options.Portal}, billing: &billing.Room{Server: shared}, imports: imports.New(shared),
+		admin: &admin.Room{Server: shared, Portal: options.Portal}, billing: &billing.Room{Server: shared, Limits: (&usage.Room{Server: shared}).LimitsIn}, imports: imports.New(shared),
+		hooks:  &webhooks.Room{Server: shared, Webhooks: options.Webhooks, Sender: options.Sender},
 		router: chi.NewRouter(),
 	}
 	var list []serve.Route
@@ -77,8 +87,11 @@ func New(options Options) *Server {
 	for i := range list {
 		handler := s.Serve(&list[i])
 		s.router.Method(list[i].Method, list[i].Pattern, handler)
-		if list[i].Pattern == hits.Pattern {
+		switch list[i].Pattern {
+		case hits.Pattern:
 			s.single = handler
+		case hits.AuthorizePattern:
+			s.gateways = hits.ForGateways(handler)
 		}
 	}
 	s.router.NotFound(s.notFound)
@@ -127,8 +140,8 @@ func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server
 			WriteByteTimeout: serve.WriteTimeout,
 		},
 	}, fastpath.Options{
-		Serves: isHit,
-		Varies: []string{request.IdempotencyHeader, "Traceparent", "Tracestate", "X-Request-Id"},
+		Serves: func(r *http.Request) bool { return isHit(r) || hits.AsksAgain(r) },
+		Varies: append([]string{request.IdempotencyHeader, "Traceparent", "Tracestate", "X-Request-Id"}, hits.GatewayHeaders...),
 		Wall:   wall,
 	})
 }

@@ -205,7 +205,7 @@ func TestOutOfTime(t *testing.T) {
 	}
 }
 
-// With the database away, hits are let in and say so, unless a limit wants otherwise.
+// With the database away, hits are let in and say so, as far as limits go, unless a limit wants otherwise.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Server(t)
@@ -217,16 +217,32 @@ func TestOutage(t *testing.T) {
 	n.want(201, "PUT", "/v1/customers/careful", `{"name":"x","plan":"strict","timezone":"UTC"}`)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
 	n.want(200, "POST", "/v1/hits", `{"customer":"careful","meter":"strict"}`)
+	for _, key := range []string{"suspended", "ended"} {
+		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"x","plan":"pro"}`)
+	}
+	n.want(200, "PUT", "/v1/customers/suspended/suspension", `{"reason":"x"}`)
+	ends := n.nowOf().Add(time.Hour).UTC()
+	n.want(200, "PUT", "/v1/customers/ended/billing", `{"ends_at":"`+ends.Format(time.RFC3339Nano)+`"}`)
+	n.want(403, "POST", "/v1/hits", `{"customer":"suspended","meter":"requests"}`)
+	n.want(200, "POST", "/v1/hits", `{"customer":"ended","meter":"requests"}`)
 	pg.Stop()
 	var got reply
 	for range 20 { // the first may have been on its way to the old server
-		got = n.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
+		got = n.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":3}`)
 		if got.status == http.StatusOK {
 			break
 		}
 	}
 	if got.status != 200 || got.json["degraded"] != true || len(got.json["limits"].([]any)) != 0 || got.header.Get("RateLimit") != "" {
 		t.Errorf("in an outage: %d %s", got.status, got.text)
+	}
+	for range 2 { // of an outage, too: what the node knew last
+		if got = n.do("POST", "/v1/hits", `{"customer":"suspended","meter":"requests"}`); got.status != 403 || got.json["type"] != "/problems/suspended" {
+			t.Errorf("suspended, in an outage: %d %s", got.status, got.text)
+		}
+	}
+	if got = n.do("POST", "/v1/hits", `{"customer":"ended","meter":"requests"}`); got.status != 200 || got.json["degraded"] != true {
+		t.Errorf("before its end, in an outage: %d %s", got.status, got.text)
 	}
 	got = n.do("POST", "/v1/hits", `{"customer":"careful","meter":"strict"}`)
 	if got.status != 503 || got.json["type"] != "/problems/database-unavailable" || got.header.Get("Retry-After") != "1" {
@@ -243,6 +259,10 @@ func TestOutage(t *testing.T) {
 	got = n.do("POST", "/v1/hits/batch", `{"hits":[{"customer":"acme","meter":"requests"},{"customer":"careful","meter":"strict"}]}`)
 	if got.status != 200 || !strings.Contains(got.text, `"degraded":true`) || !strings.Contains(got.text, "database-unavailable") {
 		t.Errorf("batch in an outage: %d %s", got.status, got.text)
+	}
+	got = n.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`) // 1 was charged before, and 4 were let in since
+	if got.status != 429 || got.json["degraded"] != true || len(got.json["limits"].([]any)) != 1 || got.json["as_of"] != nil {
+		t.Errorf("beyond a limit in an outage: %d %s", got.status, got.text)
 	}
 	if got = n.do("GET", "/v1/customers/acme/quota", ""); got.status != 503 || got.header.Get("Retry-After") != "1" {
 		t.Errorf("quota in an outage: %d %s", got.status, got.text)

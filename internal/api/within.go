@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+
+	"quotad/internal/api/serve"
 )
 
 // Within is a transport to s within the process: a request is answered as Handler answers a
@@ -15,6 +17,7 @@ type within struct{ server *Server }
 // RoundTrip implements http.RoundTripper. It never fails.
 func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
 	a := kept{header: http.Header{}, status: http.StatusOK}
+	serve.IdentifyWithin(&a, r)
 	w.server.dispatch(&a, r)
 	canonical := http.Header{} // the API writes some names as HTTP does, such as ETag, and Get finds others
 	for name, values := range a.header {

@@ -5,7 +5,7 @@ import "quotad/internal/testkit/oracle"
 // putAccount changes how the customer is billed.
 func (c *guest) putAccount() {
 	y, a := c.group.year, c.Account
-	switch now := c.Clock.Now; y.dice.IntN(5) {
+	switch now := c.Clock.Now; y.dice.IntN(6) {
 	case 0:
 		if !c.Charged() { // such units stay free, and billing begins just after them: so precise the oracle is not
 			a.EndsAt = nil
@@ -14,9 +14,13 @@ func (c *guest) putAccount() {
 		if a.EndsAt == nil || *a.EndsAt > now {
 			ends := max(now, a.StartsAt) + y.between(1, 60)*yearDay + y.between(0, 1)*12345678
 			a.EndsAt = &ends
+			f := c.foresee(200, map[string]any{"ends_at": stamp(ends)})
+			defer c.foresaw(f)
 		}
 	case 2:
 		a.Seller, a.DueDays = one(y, "default", "north"), int(y.between(0, 60))
+	case 3:
+		a.AfterEnd = one(y, "block", "free")
 	default:
 		a.Taxes = y.taxes()
 	}
@@ -32,6 +36,9 @@ func (c *guest) bill(a oracle.Account) {
 	}
 	if a.EndsAt != nil {
 		body["ends_at"] = stamp(*a.EndsAt)
+	}
+	if a.AfterEnd != c.Account.AfterEnd { // else it stays as it was
+		body["after_end"] = a.AfterEnd
 	}
 	tag := c.group.call(200, "GET", c.path+"/billing", nil).header.Get("ETag")
 	c.group.call(200, "PUT", c.path+"/billing", body, "If-Match", tag)

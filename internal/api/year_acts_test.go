@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"quotad/internal/testkit/oracle"
@@ -15,10 +17,18 @@ func (c *guest) act() {
 		c.actGone()
 		return
 	}
+	c.foreseen = nil
 	y := c.group.year
+	if c.Suspended && y.chance(4) {
+		c.resume()
+	}
 	switch n := y.dice.IntN(100); {
-	case n < 42:
+	case n < 12:
+		c.hold()
+	case n < 39:
 		c.hit()
+	case n < 42:
+		c.cap()
 	case n < 47:
 		c.refund()
 	case n < 51:
@@ -35,13 +45,19 @@ func (c *guest) act() {
 		c.ownPrice()
 	case n < 78:
 		c.putAccount()
-	case n < 80:
+	case n < 79:
 		c.standing()
+	case n < 80:
+		c.levels()
 	case n < 81:
 		c.upcoming()
 	case n < 82 && y.chance(3) && !c.Charged(): // such units are billed, just before the end: so precise the oracle is not
 		c.archive()
+	case n < 82 && !c.Suspended:
+		c.suspend()
 	case n < 82:
+	case n < 87:
+		c.schedule()
 	default:
 		c.onInvoice()
 	}
@@ -58,13 +74,25 @@ func (c *guest) actGone() {
 func (c *guest) hit() {
 	y := c.group.year
 	meter, cost, id := one(y, yearMeters...), one(y, y.between(1, 20), y.between(1, 400)), y.id()
+	if capped := slices.Sorted(maps.Keys(c.Caps())); len(capped) > 0 && y.chance(2) {
+		meter = one(y, capped...)
+	}
 	if edge := c.ToEdge(meter); edge > 0 && y.chance(3) {
 		cost = edge
 	}
 	body := map[string]any{"customer": c.Key, "meter": meter, "cost": cost, "id": id}
+	if why := c.Refuses(); why != "" {
+		c.refused(why, body)
+		return
+	}
 	if y.chance(8) && meter != "alpha" {
 		var held struct{ ID string }
-		got := y.call(201, "POST", "/v1/reservations", map[string]any{"customer": c.Key, "meter": meter, "cost": cost, "ttl_ms": 60000})
+		body = map[string]any{"customer": c.Key, "meter": meter, "cost": cost, "ttl_ms": 60000}
+		if cost > c.CapLeaves(meter) {
+			c.capped("/v1/reservations", body)
+			return
+		}
+		got := y.call(201, "POST", "/v1/reservations", body)
 		check(y.t, json.Unmarshal([]byte(got.text), &held))
 		cost = y.between(1, cost)
 		y.call(200, "POST", "/v1/reservations/"+held.ID+"/commit", map[string]any{"cost": cost})
@@ -75,6 +103,11 @@ func (c *guest) hit() {
 	}
 	if y.chance(10) {
 		body["overrun"] = true
+	} else if left := c.CapLeaves(meter); left > 0 && left < 1000 && y.chance(2) {
+		body["cost"], cost = left, left // the last that it admits
+	} else if cost > left {
+		c.capped("/v1/hits", body)
+		return
 	}
 	if got := y.try("POST", "/v1/hits", body); got.status == 429 && meter == "alpha" && body["overrun"] == nil {
 		y.done("hit refused")
@@ -86,6 +119,81 @@ func (c *guest) hit() {
 	c.did("hit %s %d %s", meter, cost, id)
 	c.hits = append(c.hits, yearHit{id, meter, cost})
 	y.done("hit")
+}
+
+// refused sends a hit or a reservation that whatever its limits say must be refused.
+func (c *guest) refused(why string, body map[string]any) {
+	y, path := c.group.year, "/v1/hits"
+	if y.chance(4) {
+		path, body["ttl_ms"] = "/v1/reservations", 60000
+	}
+	if got := y.try("POST", path, body); got.status != 403 || !strings.Contains(got.text, `"/problems/`+why+`"`) {
+		c.fail("%s %v: %d %s, want %s", path, body, got.status, got.text, why)
+	}
+	y.done("hit " + why)
+}
+
+// capped sends a hit or a reservation that a cap must refuse.
+func (c *guest) capped(path string, body map[string]any) {
+	y := c.group.year
+	got := y.try("POST", path, body)
+	if got.status != 429 || !strings.Contains(got.text, `"cap"`) {
+		c.fail("%s %v: %d %s, and its cap leaves %d", path, body, got.status, got.text, c.CapLeaves(body["meter"].(string)))
+	}
+	y.done("hit refused by a cap")
+}
+
+// cap sets a cap, or takes it away.
+func (c *guest) cap() {
+	y := c.group.year
+	meter := one(y, yearMeters...)
+	path := c.path + "/caps/" + meter
+	_, is := c.Caps()[meter]
+	if is && y.chance(3) {
+		y.call(204, "DELETE", path, nil)
+		c.Cap(meter, -1)
+		c.did("cap of %s deleted", meter)
+		y.done("cap deleted")
+		return
+	}
+	s := c.Standing(meter)
+	minor := one(y, 0, y.between(1, 900), y.between(1, 90000), s.Minor, s.Minor+y.between(1, 300))
+	if !s.Running {
+		return
+	}
+	got := y.try("PUT", path, map[string]any{"amount_minor": minor})
+	switch {
+	case got.status == 422 && !s.Priced: // it may have a price from the next period on
+		return
+	case is && got.status != 200 || !is && got.status != 201:
+		c.fail("cap of %s: %d %s", meter, got.status, got.text)
+	}
+	c.Cap(meter, minor)
+	c.did("cap of %s at %d", meter, minor)
+	c.capUnits(meter)
+	y.done("cap")
+}
+
+// capUnits holds the units that a cap is against the oracle.
+func (c *guest) capUnits(meter string) {
+	var got struct{ Units *int64 }
+	c.group.read(c.path+"/caps/"+meter, &got)
+	if units, capped := c.CapUnits(meter); capped != (got.Units != nil) || capped && *got.Units != units {
+		c.fail("the cap of %s is %s units, want %d, %t", meter, textOf(c.group.year, got.Units), units, capped)
+	}
+}
+
+func (c *guest) suspend() {
+	c.group.call(200, "PUT", c.path+"/suspension", map[string]string{"reason": "so it was drawn"})
+	c.Suspended = true
+	c.did("suspended")
+	c.group.done("suspension")
+}
+
+func (c *guest) resume() {
+	c.group.call(204, "DELETE", c.path+"/suspension", nil)
+	c.Suspended = false
+	c.did("resumed")
 }
 
 // refund gives units back, of a hit or of the open period.
@@ -201,15 +309,22 @@ func (c *guest) change() {
 	if _, _, running := c.Running(); !running {
 		now = false
 	}
+	var f *foreseen
+	if was := c.Terms(); t.Zone == was.Zone && t.Anchor == was.Anchor {
+		f = c.foresee(200, planBody(t, map[bool]string{true: "now", false: "limits_now"}[now]))
+	}
 	c.putTerms(200, t, now)
 	c.Put(t, now)
+	if f != nil {
+		c.foresaw(f)
+	}
 	c.did("terms %+v now=%t", t, now)
 	y.done(fmt.Sprintf("terms now=%t", now))
 }
 
 func (c *guest) ownPrice() {
 	y := c.group.year
-	meter := one(y, yearMeters...)
+	meter := one(y, slices.Concat(yearMeters, yearLevels)...)
 	if c.First() && c.refunded {
 		return // whether a hit that was refunded is a billed one, nobody says
 	}
@@ -221,6 +336,10 @@ func (c *guest) ownPrice() {
 		return
 	}
 	p := y.price()
+	if slices.Contains(yearLevels, meter) {
+		p = y.levelPrice(meter)
+		p.Meter = ""
+	}
 	status := 201
 	if c.OwnPrices()[meter] != nil {
 		status = 200

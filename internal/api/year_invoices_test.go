@@ -31,13 +31,12 @@ func (c *guest) onInvoice() {
 		c.Finalize(i)
 		c.did("finalize %s", i.Name())
 		y.done("finalize")
-	case i.Status == "finalized" && y.chance(3):
+	case (i.Status == "finalized" || i.ByCredits()) && y.chance(3):
 		c.void(i, path)
-	case i.Status == "finalized" && y.chance(3):
-		y.call(200, "POST", path+"/pay", map[string]string{})
-		c.Pay(i)
-		c.did("pay %s", i.Name())
-		y.done("pay")
+	case i.Status == "finalized" && y.chance(2):
+		c.pay(i, path)
+	case len(i.Standing()) > 0 && i.Status != "void" && y.chance(3):
+		c.reverse(i, path)
 	case i.Status == "finalized", i.Status == "paid":
 		c.note(i, path)
 	}
@@ -50,7 +49,11 @@ func (c *guest) void(i *oracle.Invoice, path string) {
 	y := c.group.year
 	reissue := y.chance(2)
 	body := map[string]any{"reason": "r", "reissue": reissue}
-	if why := c.Referred(i, reissue); why != "" {
+	why := c.Referred(i, reissue)
+	if why == "" && i.Money() > 0 {
+		why = "a payment stands"
+	}
+	if why != "" {
 		y.call(409, "POST", path+"/void", body)
 		y.done("void refused, " + why)
 		return
@@ -95,11 +98,60 @@ func (c *guest) note(i *oracle.Invoice, path string) {
 		return
 	}
 	to := "outside"
-	if i.Status == "paid" && y.chance(2) {
+	if y.chance(2) {
 		to = "credits"
 	}
 	y.call(201, "POST", path+"/credit-notes", map[string]any{"lines": body, "reason": "r", "to": to, "id": y.id()})
 	c.Note(i, asked, to == "credits")
 	c.did("note on %s: %v %s", i.Name(), asked, to)
 	y.done("credit note to " + to)
+}
+
+// pay pays all that is open, a part, too much, or by credits.
+func (c *guest) pay(i *oracle.Invoice, path string) {
+	y := c.group.year
+	open := i.Open()
+	switch {
+	case y.chance(3):
+		if c.PayByCredits(i) {
+			y.call(200, "POST", path+"/apply-credits", nil)
+			y.done("apply credits")
+		} else {
+			y.call(409, "POST", path+"/apply-credits", nil)
+			y.done("no credits to apply")
+		}
+		c.did("apply credits to %s", i.Name())
+		return
+	case y.chance(6):
+		y.call(409, "POST", path+"/pay", map[string]any{"amount_minor": open + 1, "id": y.id()})
+		y.done("pay too much")
+		return
+	case y.chance(2):
+		part := y.between(1, open)
+		once := map[string]any{"amount_minor": part, "id": y.id()}
+		for range 2 { // the second is a repeat
+			y.call(200, "POST", path+"/pay", once)
+		}
+		c.Pay(i, part)
+	default:
+		y.call(200, "POST", path+"/pay", map[string]string{})
+		c.Pay(i, open)
+	}
+	c.did("pay %s, %d of %d", i.Name(), i.Paid(), open)
+	y.done("pay")
+}
+
+// reverse takes a payment back.
+func (c *guest) reverse(i *oracle.Invoice, path string) {
+	y := c.group.year
+	n, status := one(y, i.Standing()...), 200
+	if !c.Reverse(i, n) {
+		status = 409
+	}
+	once := map[string]any{"reason": "bounced", "id": y.id()}
+	for range 2 {
+		y.call(status, "POST", fmt.Sprintf("%s/payments/%d/reverse", path, n), once)
+	}
+	c.did("reverse payment %d of %s: %d", n, i.Name(), status)
+	y.done(fmt.Sprintf("reverse: %d", status))
 }

@@ -26,10 +26,12 @@ type guest struct {
 	group    *group
 	path     string
 	hits     []yearHit
+	held     []yearHit                  // of level meters
 	ids      map[*oracle.Invoice]string // the node's ids of invoices
 	was      string                     // what was expected when it was looked at last
 	gone     bool                       // archived
 	refunded bool
+	foreseen *foreseen
 	journal  []string // what it did
 }
 
@@ -62,14 +64,21 @@ func (g *group) step() {
 	}
 	planstest.WorkOff(g.t, g.store, g.server.Closing.WorkOff)
 	for _, c := range g.guests {
+		c.cameToBe()
 		if c.expected() != c.was || g.chance(20) {
 			c.compare()
+		}
+		if !c.gone && g.chance(3) {
+			c.plans()
 		}
 	}
 	if g.chance(8) {
 		g.empty()
 	}
 	if g.chance(6) {
+		for _, c := range g.guests {
+			c.foreseen = nil
+		}
 		g.newVersion()
 	}
 	if len(g.guests) < g.size {
@@ -109,6 +118,7 @@ func (g *group) nextInstant() int64 {
 func (g *group) end() {
 	for _, c := range g.guests {
 		c.compare()
+		g.acts["scheduled changes that came to count"] += c.Arrived
 	}
 	g.empty()
 }
@@ -158,6 +168,9 @@ func (c *guest) putTerms(status int, t oracle.Terms, now bool) {
 	}
 	if t.Pin > 0 {
 		body["plan_version"] = t.Pin
+	}
+	if status == 200 {
+		body["change"] = "limits_now"
 	}
 	if now {
 		body["change"] = "now"

@@ -13,23 +13,36 @@ import (
 // standing holds the quota endpoint against the oracle.
 func (c *guest) standing() {
 	var quota struct {
-		Meters []struct {
+		Suspension *struct{ Reason string }
+		Ended      bool
+		Meters     []struct {
 			Meter                   string
 			Used, Included, Overage int64
 			PriceVersion            *int      `json:"price_version"`
 			AmountMinor             *int64    `json:"amount_minor"`
+			CapMinor                *int64    `json:"cap_minor"`
 			PeriodStart             time.Time `json:"period_start"`
 			PeriodEnd               time.Time `json:"period_end"`
 		}
 	}
 	c.group.read(c.path+"/quota", &quota)
+	if ends := c.Account.EndsAt; (quota.Suspension != nil) != c.Suspended ||
+		quota.Ended != (c.Account.AfterEnd == "block" && ends != nil && *ends <= c.Clock.Now) {
+		c.fail("quota says suspended %v, ended %v; want %v, %q", quota.Suspension, quota.Ended, c.Suspended, c.Refuses())
+	}
 	for _, m := range quota.Meters {
 		s := c.Standing(m.Meter)
 		if (m.PriceVersion != nil) != s.Running || (m.AmountMinor != nil) != s.Priced {
 			c.fail("quota %+v, want %+v", m, s)
 		}
+		if minor, is := c.Caps()[m.Meter]; s.Priced && (is != (m.CapMinor != nil) || is && *m.CapMinor != minor) {
+			c.fail("quota %+v, want the cap %d, %t", m, minor, is)
+		}
 		if !s.Running {
 			continue
+		}
+		if _, is := c.Caps()[m.Meter]; is {
+			c.capUnits(m.Meter)
 		}
 		got := oracle.Standing{
 			Start: m.PeriodStart.UnixMicro(), End: m.PeriodEnd.UnixMicro(), Used: m.Used, Version: *m.PriceVersion, Running: true, Priced: s.Priced,
@@ -105,6 +118,10 @@ func (c *guest) lineUsage(i *oracle.Invoice, path string) {
 		if i.Kind == "credit_note" || line.Kind != "usage" && line.Kind != "correction" {
 			continue
 		}
+		if line.Level != nil {
+			c.levelDays(i, path, n+1, line)
+			continue
+		}
 		if line.Kind == "correction" {
 			n = -1 // corrections have no order
 		}
@@ -145,4 +162,24 @@ func (c *guest) lineSum(path string, n int, line oracle.ShownLine) {
 	if sum != line.Quantity {
 		c.fail("line %d of %s adds up to %d: %s", n, path, sum, line)
 	}
+}
+
+// levelDays holds the days of a line of a level meter against the line.
+func (c *guest) levelDays(i *oracle.Invoice, path string, n int, line oracle.ShownLine) {
+	var got struct {
+		Points []struct {
+			Start      time.Time
+			Last, Peak int64
+		}
+	}
+	c.group.read(fmt.Sprintf("%s/lines/%d/usage", path, n), &got)
+	peak, last := int64(0), int64(-1)
+	for _, p := range got.Points {
+		peak, last = max(peak, p.Peak), p.Last
+	}
+	from, to := line.From.UnixMicro(), line.To.UnixMicro()
+	if wantPeak, wantLast := c.Peak(line.Meter, from, to), c.Last(line.Meter, to); peak != wantPeak || last != wantLast || !got.Points[0].Start.Equal(line.From) {
+		c.fail("line %d of %s: the days have peak %d and last %d, want %d and %d: %s", n, path, peak, last, wantPeak, wantLast, line)
+	}
+	c.group.done("days of levels")
 }

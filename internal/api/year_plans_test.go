@@ -54,14 +54,17 @@ func (y *year) putPlan(key string, t oracle.Tariff) {
 func (y *year) tariff(currency string) oracle.Tariff {
 	t := oracle.Tariff{
 		Name: "P" + y.id(), Currency: currency, BaseIn: one(y, "arrears", "advance"), BasePriceMinor: one(y, 0, y.between(1, 100), y.between(1, 99999)),
-		Meters: yearMeters, Prices: []oracle.Price{}, ApplyTo: "all",
+		Meters: slices.Concat(yearMeters, yearLevels), Prices: []oracle.Price{}, ApplyTo: "all",
+	}
+	if t.BaseIn == "advance" && y.chance(2) {
+		t.BaseEvery = one(y, 1, 2, 2, 3, 4, 6, 12, int(y.between(2, 120)))
 	}
 	if y.chance(4) {
 		t.MinimumMinor = y.between(1, 60000)
 	}
 	if y.chance(3) { // a limit that refuses now and then; only on alpha
 		t.Limits = append(t.Limits, map[string]any{
-			"name": "cap", "meter": "alpha", "algorithm": "fixed_window", "limit": y.between(100, 900), "window": "billing_period",
+			"name": "most", "meter": "alpha", "algorithm": "fixed_window", "limit": y.between(100, 900), "window": "billing_period",
 		})
 	}
 	meters := slices.Clone(yearMeters)
@@ -71,7 +74,23 @@ func (y *year) tariff(currency string) oracle.Tariff {
 		p.Meter = meter
 		t.Prices = append(t.Prices, p)
 	}
+	for _, meter := range yearLevels {
+		if y.chance(2) {
+			t.Prices = append(t.Prices, y.levelPrice(meter))
+		}
+		if y.chance(4) {
+			t.Limits = append(t.Limits, map[string]any{"name": meter, "meter": meter, "algorithm": "allocation", "limit": y.between(10, 90)})
+		}
+	}
 	return t
+}
+
+// levelPrice draws a price of a level meter.
+func (y *year) levelPrice(meter string) oracle.Price {
+	p := y.price()
+	p.Meter, p.LevelBy = meter, one(y, "", "average", "peak", "last")
+	p.Included /= 10 // or nothing is ever billed
+	return p
 }
 
 // price draws a price of any model.

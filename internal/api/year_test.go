@@ -1,8 +1,10 @@
 package api
 
 import (
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -56,8 +58,12 @@ func newYear(t *testing.T, seed uint64) *year {
 	for _, meter := range yearMeters {
 		y.want(201, "PUT", "/v1/meters/"+meter, `{"unit":"unit"}`)
 	}
+	for _, meter := range yearLevels {
+		y.want(201, "PUT", "/v1/meters/"+meter, `{"unit":"unit","kind":"level"}`)
+		y.world.IsLevel(meter)
+	}
 	y.want(201, "PUT", "/v1/sellers/north", `{"name":"North","prefix":"N-"}`)
-	for currency := range yearExponents {
+	for _, currency := range slices.Sorted(maps.Keys(yearExponents)) { // in one order, so that the seed repeats the run
 		for range 6 {
 			y.newPlan(currency)
 		}
@@ -78,6 +84,9 @@ func (y *year) run(size yearSize) {
 		}
 	}
 	y.numbers()
+	if least := size.customers*size.months/40 - 1; y.acts["scheduled changes that came to count"] < least {
+		y.t.Errorf("fewer than %d scheduled changes came to count: %v", least, y.acts)
+	}
 	y.t.Logf("%d steps; %v", y.steps, y.acts)
 }
 

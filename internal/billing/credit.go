@@ -8,13 +8,17 @@ const (
 )
 
 // The kinds of credit entries. Amounts of entries are signed: what is left of a credit is their
-// sum. Granted and returned are above 0, applied and expired below.
+// sum. Granted and returned are above 0, applied, expired and withdrawn below.
 const (
-	EntryGranted  = "granted"
-	EntryApplied  = "applied"
-	EntryReturned = "returned"
-	EntryExpired  = "expired"
+	EntryGranted   = "granted"
+	EntryApplied   = "applied"
+	EntryReturned  = "returned"
+	EntryExpired   = "expired"
+	EntryWithdrawn = "withdrawn"
 )
+
+// ReturnedFor is how long credits live on at least that a void invoice or a reversed payment returns, µs.
+const ReturnedFor = int64(30 * 24 * 60 * 60 * 1e6)
 
 // Credit is money that a customer has in advance.
 type Credit struct {

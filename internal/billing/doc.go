@@ -8,6 +8,7 @@
 //   - invoices: the SQL of invoices, charges and credits.
 //   - closing: the worker that closes periods and finalizes invoices.
 //   - document: an invoice as HTML, CSV and PDF.
+//   - archive: takes old months of usage out.
 //   - reconcile: queries that must return no rows.
 //
 // Instants are int64 µs since the Unix epoch by the customer's clock. Money is int64 in minor

@@ -11,6 +11,8 @@ var (
 	ErrUnknownLine    = errors.New("the invoice has no such line")
 	// ErrNoPeriod: billing of the customer has not begun, or is over.
 	ErrNoPeriod = errors.New("no billing period of the customer is open, so no invoice is coming up")
+	// ErrFarPreview: a change counts so late that nobody can say what is billed then.
+	ErrFarPreview = errors.New("more than 24 billing periods lie between now and the change: preview it when it is nearer")
 	// ErrState: the status of an invoice does not allow what was asked for, see StateError.
 	ErrState = errors.New("the invoice's status does not allow that")
 	// ErrHeld: an invoice cannot be finalized, see Invoice.Held.
@@ -21,6 +23,24 @@ var (
 	ErrReferred = errors.New("a correction or a credit note refers to the invoice, or a later invoice gave back a part of its base price as unused, so it cannot be void: use a credit note")
 	// ErrTooMuch: more was to be credited than is left.
 	ErrTooMuch = errors.New("more is to be credited than is left of the invoice")
+	// ErrMoreThanOpen: more was to be paid than is open.
+	ErrMoreThanOpen = errors.New("more is to be paid than is open of the invoice, and nothing was noted")
+	// ErrNoCredits: nothing can pay what is open.
+	ErrNoCredits = errors.New("the customer has no credit left in the invoice's currency that has not expired, and nothing was done")
+	// ErrUnknownCredit: the customer has no credit of that id.
+	ErrUnknownCredit = errors.New("the customer has no such credit")
+	// ErrMoreThanLeft: more was to be withdrawn than is left.
+	ErrMoreThanLeft = errors.New("so much cannot be withdrawn of the credit, and nothing was done")
+	// ErrUnknownPayment: the invoice has no payment of that n.
+	ErrUnknownPayment = errors.New("the invoice has no such payment")
+	// ErrReversed: a payment is reversed once.
+	ErrReversed = errors.New("the payment was reversed already")
+	// ErrNoted: a credit note gave back some of the credits that a payment of kind credits took.
+	ErrNoted = errors.New("a credit note has returned some of the credits of this payment, so it cannot be reversed")
+	// ErrMoneyStands: a paid invoice cannot become void.
+	ErrMoneyStands = errors.New("a payment of the invoice stands, so it cannot be void: reverse the payment, or use a credit note")
+	// ErrTooManyPayments: see MaxPayments.
+	ErrTooManyPayments = fmt.Errorf("the invoice has %d payments, reversed ones too, which is the most: take what is open off by a credit note", MaxPayments)
 	// ErrAnonymous: customers that nobody has named are not billed.
 	ErrAnonymous = errors.New("the customer is anonymous, and is not billed: name it with PUT /v1/customers/{key} first")
 	// ErrBeforePeriod: what a period is billed by cannot change before it.
@@ -30,11 +50,13 @@ var (
 	// ErrClosing: billing was over, began again, and is to end a second time before the first is billed.
 	ErrClosing = errors.New("the customer's last billing period is still being closed: try again when its invoice is there")
 	// ErrCurrency: the currency of a customer is fixed when its first period opens.
-	ErrCurrency = errors.New("the plan's currency is not the customer's, which is fixed since its first billing period began")
+	ErrCurrency = errors.New("the plan's currency is not the customer's, which is fixed since its first billing period began: choose a plan in that currency")
 	// ErrUnknownSeller: GET of a seller that is not there.
 	ErrUnknownSeller = errors.New("no such seller")
 	// ErrUnknownPrice: the customer has no price of its own of the meter.
 	ErrUnknownPrice = errors.New("the customer has no price of its own of this meter")
+	// ErrUnknownCap: the customer has no cap of the meter.
+	ErrUnknownCap = errors.New("the customer has no cap of this meter")
 	// ErrTooManyTerms: see MaxTerms.
 	ErrTooManyTerms = fmt.Errorf("the customer's terms were changed %d times in this billing period, which is the most", MaxTerms)
 	// ErrTooManyCharges: see MaxCharges.

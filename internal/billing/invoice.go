@@ -16,6 +16,9 @@ const (
 	StatusPaid      = "paid"
 	StatusVoid      = "void"
 	StatusCredited  = "credited"
+
+	// StatusOverdue chooses invoices that are finalized, with something open and due_at over. None has it.
+	StatusOverdue = "overdue"
 )
 
 // The series of numbers that a seller has. Customers on test clocks are numbered in one of their
@@ -27,6 +30,14 @@ const (
 
 // TestPrefix begins the numbers of the series test, before the seller's own prefix.
 const TestPrefix = "TEST-"
+
+// PrefixIn is what the numbers of a series begin with, where prefix is the seller's.
+func PrefixIn(series, prefix string) string {
+	if series == SeriesTest {
+		return TestPrefix + prefix
+	}
+	return prefix
+}
 
 // The kinds of lines, in the order in which an invoice lists them. The base of the period that
 // begins comes after unused.
@@ -66,18 +77,24 @@ type Invoice struct {
 	AmountDueMinor int64 // Total − Credits, at least 0
 	CreditedMinor  int64 // Σ of its credit notes so far, taxes included, at least 0
 
-	Seller      Seller
-	Buyer       Buyer
+	Seller         Seller
+	Buyer          Buyer
+	OrderReference string   // the buyer's
+	Notes          []string // lines of the account
+
 	DueDays     int
 	MadeAt      int64
 	FinalizeAt  int64
 	FinalizedAt *int64
 	DueAt       *int64
+	Overdue     bool        // something is open, and DueAt is over by the customer's clock
 	Held        string      // why it stays a draft
 	Waiting     []Corrected // corrections that are too large for it: it waits for them to be smaller
-	Reference   string      // of its payment
-	PaidAt      *int64      // when it was paid; nil: it is not, or a version that kept no instant noted it
-	PaidMinor   *int64      // what was paid then; nil with PaidAt
+	Payments    []Payment   // of it, in the order of n
+	NotedMinor  int64       // what credit notes took of what was open
+	Money       *NoteMoney  // of a credit note
+	Reference   string      // of the last payment that has one and stands
+	PaidAt      *int64      // when the last payment came, of what is paid; nil: it is not, or notes took all that was open
 	VoidReason  string
 	Reason      string // why a credit note was made
 	Digested    []byte // as stored, see Digest; nil of a draft
@@ -90,29 +107,6 @@ func (i *Invoice) Series() string {
 		return SeriesLive
 	}
 	return SeriesTest
-}
-
-// OpenMinor is what is still to be paid: what is due, less what credit notes took off. Only an invoice
-// that is finalized has something open.
-func (i *Invoice) OpenMinor() int64 {
-	if i.Status != StatusFinalized {
-		return 0
-	}
-	return max(0, i.AmountDueMinor-i.CreditedMinor)
-}
-
-// Paid is what was paid of the invoice. known is false where a version that kept no amount noted the
-// payment, and credit notes took something off before or after it.
-func (i *Invoice) Paid() (minor int64, known bool) {
-	switch {
-	case i.PaidMinor != nil:
-		return *i.PaidMinor, true
-	case i.Kind == KindCreditNote:
-		return 0, true
-	case i.Status == StatusPaid && i.CreditedMinor == 0:
-		return i.AmountDueMinor, true
-	}
-	return 0, i.Status != StatusPaid && i.Status != StatusCredited
 }
 
 // Corrected names a line of usage that is corrected, by its meter and its invoice's id.
@@ -145,7 +139,17 @@ type Line struct {
 	OfInvoice   string // the invoice that is corrected; of unused that goes on, the void one that had it
 	Before      int64  // of a correction: the quantity that was billed before it
 	OfLine      int    // of a credit note: the line that is credited
+	Level       LineLevel
+
+	// Of unused, the line of base in advance that it gives back, by its invoice's id. "" where nodes of
+	// before wrote it.
+	BaseInvoice string
+	BaseLine    int
 }
+
+// LineLevel is what a line of a level meter's usage bills: which level of the period, see
+// plans.Price.LevelBy, and that level with 6 digits after the point. Both are empty on other lines.
+type LineLevel struct{ By, Exact string }
 
 // What holds the amount of a line of usage.
 const (
@@ -194,4 +198,5 @@ type Tax struct {
 	Inclusive bool   `json:"inclusive"`
 	BaseMinor int64  `json:"base_minor"`
 	TaxMinor  int64  `json:"tax_minor"`
+	Note      string `json:"note,omitempty"` // for people
 }

@@ -50,12 +50,7 @@ func (p *Periods) uncut(at int64) (start, end int64) {
 // Full returns the whole period of the anchor, interval and zone that count at at. The period
 // that holds at is all of it or a part.
 func (p *Periods) Full(at int64) (start, end int64) {
-	at = clamp(at)
-	for p.Before != nil && at < p.From {
-		p = p.Before
-	}
-	_, start, end = Period(p.Anchor, p.Interval, p.Zone, at)
-	return start, end
+	return p.Whole(at, 1)
 }
 
 // Since returns the instant from which the periods at at are counted by their anchor, interval
@@ -74,4 +69,27 @@ func (p *Periods) Hour(at int64) (start, end int64) {
 	periodStart, periodEnd := p.Period(at)
 	start, end = Hour(at, p.Zone)
 	return max(start, periodStart), min(end, periodEnd)
+}
+
+// Whole returns n whole periods, the first of which is the whole period that holds at, by the
+// anchor, interval and zone that count at at.
+func (p *Periods) Whole(at int64, n int) (start, end int64) {
+	at = clamp(at)
+	p = p.inForce(at)
+	first, start, _ := Period(p.Anchor, p.Interval, p.Zone, at)
+	return start, Boundary(p.Anchor, p.Interval, p.Zone, first+n)
+}
+
+// Same reports whether one anchor, interval and zone count at two instants.
+func (p *Periods) Same(a, b int64) bool {
+	one, other := p.inForce(clamp(a)), p.inForce(clamp(b))
+	return one.Anchor == other.Anchor && one.Interval == other.Interval && one.Zone.String() == other.Zone.String()
+}
+
+// inForce are the periods whose anchor, interval and zone count at at.
+func (p *Periods) inForce(at int64) *Periods {
+	for p.Before != nil && at < p.From {
+		p = p.Before
+	}
+	return p
 }

@@ -94,7 +94,7 @@ func oddities(t *rapid.T, label string) []string {
 	return rapid.SliceOfN(rapid.SampledFrom([]string{
 		"", "key", "key", "trace", "trace", "key2", "other", "lf", "onelf", "fold", "length2", "lengthother", "zero", "plus", "space",
 		"chunked", "close", "keep", "continue", "1.0", "absolute", "nohost", "host2", "nul", "2k", "4k", "lower",
-		"get", "put", "path", "crlf", "x", "short", "options", "te",
+		"get", "ask", "ask", "put", "path", "crlf", "x", "short", "options", "te",
 	}), 0, 3).Draw(t, label)
 }
 
@@ -126,6 +126,8 @@ func drawRequest(t *rapid.T, odd []string) string {
 			end = "\n"
 		case "get", "options":
 			method, target, body, length = strings.ToUpper(o), "*", "", nil
+		case "ask":
+			method, target, body, length = "GET", askPath, "", nil
 		case "put":
 			method = "PUT"
 		case "path":

@@ -49,10 +49,12 @@ func headEnd(p []byte) int {
 }
 
 // newHead makes a head from its bytes, text, which net/http has read as r. It is nil unless
-// text has only one meaning. It needs a body with a Content-Length, lines as RFC 9112 demands
-// without its leniencies, and no header about the connection except keep-alive.
+// text has only one meaning. It needs a body with a Content-Length, or be a GET without one, which has no
+// body. It needs lines as RFC 9112 demands without its leniencies, and no header about the connection
+// except keep-alive.
 func newHead(text []byte, r *http.Request, varies []string) *head {
-	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || len(r.Header[contentLength]) != 1 {
+	lengths := len(r.Header[contentLength])
+	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || lengths > 1 || lengths == 0 && r.Method != http.MethodGet {
 		return nil
 	}
 	for _, name := range []string{"Expect", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
@@ -74,19 +76,12 @@ func newHead(text []byte, r *http.Request, varies []string) *head {
 			return nil
 		}
 	}
-	if h.lengths(text) != 1 {
+	// net/http takes several equal lengths as one. Each must be a part.
+	cut := slices.ContainsFunc(h.parts, func(p part) bool { return p.name == contentLength })
+	if cut != (lengths == 1) || bytes.Count(bytes.ToLower(text), []byte("\ncontent-length:")) != lengths {
 		return nil
 	}
 	return h
-}
-
-// lengths is how many lines of text are a Content-Length: net/http takes several equal ones as
-// one. It is 0 where the Content-Length is not a part.
-func (h *head) lengths(text []byte) int {
-	if !slices.ContainsFunc(h.parts, func(p part) bool { return p.name == contentLength }) {
-		return 0
-	}
-	return bytes.Count(bytes.ToLower(text), []byte("\ncontent-length:"))
 }
 
 // plainLines reports whether each line ends in CR LF, holds no other CR or LF, and does not

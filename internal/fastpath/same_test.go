@@ -20,7 +20,10 @@ import (
 // patient is how long any wait of these tests lasts at most.
 const patient = 5 * time.Second
 
-const hitsPath = "/v1/hits"
+const (
+	hitsPath = "/v1/hits"
+	askPath  = "/v1/ask" // by GET
+)
 
 // testServer is a server as quotad's is: the timeouts are far beyond what tests take.
 func testServer(handler http.Handler) *http.Server {
@@ -39,7 +42,9 @@ func serverEnded(t testing.TB, ended <-chan error) {
 
 func testOptions() Options {
 	return Options{
-		Serves: func(r *http.Request) bool { return r.Method == http.MethodPost && r.URL.Path == hitsPath },
+		Serves: func(r *http.Request) bool {
+			return r.Method == http.MethodPost && r.URL.Path == hitsPath || r.Method == http.MethodGet && r.URL.Path == askPath
+		},
 		Varies: []string{"Idempotency-Key", "Traceparent"},
 		Wall:   time.Now,
 	}
@@ -127,9 +132,12 @@ func (e *echo) note(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	e.served = append(e.served, 'f')
-	length := strconv.Itoa(len(body))
-	if r.Method != http.MethodPost || r.URL.Path != hitsPath || r.Proto != "HTTP/1.1" || r.Close ||
-		r.ContentLength != int64(len(body)) || !slices.Equal(r.Header["Content-Length"], []string{length}) {
+	length := []string{strconv.Itoa(len(body))}
+	route := r.Method == http.MethodPost && r.URL.Path == hitsPath || r.Method == http.MethodGet && r.URL.Path == askPath
+	if r.Method == http.MethodGet && len(body) == 0 && r.Header["Content-Length"] == nil {
+		length = nil
+	}
+	if !route || r.Proto != "HTTP/1.1" || r.Close || r.ContentLength != int64(len(body)) || !slices.Equal(r.Header["Content-Length"], length) {
 		e.wrong = report(r, body)
 	}
 }

@@ -36,7 +36,7 @@ const (
 	insertsPeriods = "INSERT INTO periods"
 	takesNumbers   = "UPDATE sellers SET next_number"
 	finalizes      = "UPDATE invoices i SET status"
-	pays           = "UPDATE invoices SET status = 'paid'"
+	pays           = "UPDATE invoices SET status = $2"
 )
 
 // closingSteps are at each statement that writes, and at the commits after.
@@ -77,17 +77,20 @@ type closers struct {
 
 	mu       sync.Mutex
 	admitted map[string]map[string]int64 // by customer and month, as callers were told
+	held     map[string]int64            // seats, likewise
 }
 
 // TestClosingSurvives: periods are closed, drafted, finalized and paid by two nodes under load,
 // while at each step a node is killed or stopped, or PostgreSQL crashes. Each period has one
-// invoice, numbers have no gap, and each unit is billed in the month that its caller was told.
+// invoice, numbers have no gap, and each unit is billed in the month that its caller was told. What
+// is held is what callers were told, too.
 func TestClosingSurvives(t *testing.T) {
 	seed := seedOf(t)
 	c := newClosers(t, seed)
 	random := rand.New(rand.NewPCG(seed, 0xb111))
 	for i := range 4 {
 		c.hits.Go(func() { c.hit(i) })
+		c.hits.Go(func() { c.hold(i) })
 	}
 	t.Cleanup(func() { c.stop.Store(true) })
 	for i := range closingSteps {
@@ -112,7 +115,7 @@ func TestClosingSurvives(t *testing.T) {
 
 func newClosers(t *testing.T, seed uint64) *closers {
 	t.Helper()
-	c := &closers{t: t, server: pgtest.Server(t), begun: time.Now(), admitted: make(map[string]map[string]int64)}
+	c := &closers{t: t, server: pgtest.Server(t), begun: time.Now(), admitted: make(map[string]map[string]int64), held: make(map[string]int64)}
 	url := c.server.URL()
 	cl := &cluster{t: t, binary: build(t), client: newHTTPClient(), url: url}
 	cl.database = newProxy(t, addressOf(t, url), toPostgres, newDice(seed, 0, stalls))
@@ -135,10 +138,12 @@ func newClosers(t *testing.T, seed uint64) *closers {
 func (c *closers) setUp() {
 	c.t.Helper()
 	c.put("/v1/meters/api", `{"unit":"call"}`)
+	c.put("/v1/meters/seats", `{"unit":"seat","kind":"level"}`)
 	for _, when := range []string{"advance", "arrears"} {
 		c.put("/v1/plans/"+when, `{"name":"P","currency":"USD","interval":"month","base_price_minor":1000,"base_in":"`+when+`",
 			"limits":[{"name":"l","meter":"api","algorithm":"fixed_window","limit":1000000,"window":"1h","on_outage":"deny"}],
-			"prices":[{"meter":"api","model":"per_unit","unit_price":"0.01"}]}`)
+			"prices":[{"meter":"api","model":"per_unit","unit_price":"0.01"},
+				{"meter":"seats","model":"per_unit","unit_price":"0.50","level_by":"`+map[string]string{"advance": "average", "arrears": "peak"}[when]+`"}]}`)
 	}
 	c.put("/v1/test-clocks/months", `{"now":"`+c.now()+`"}`)
 	for i := range billedCustomers {
@@ -322,13 +327,14 @@ const billedUnits = `
 	SELECT coalesce(jsonb_object_agg(key, months), '{}') FROM (
 		SELECT c.key, jsonb_object_agg(to_char(to_timestamp(l.from_at / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM'), l.quantity) AS months
 		FROM invoice_lines l JOIN invoices i ON i.id = l.invoice_id JOIN customers c ON c.id = i.customer_id
-		WHERE l.kind = 'usage' AND l.quantity > 0 GROUP BY c.key) x`
+		WHERE l.kind = 'usage' AND l.meter = 'api' AND l.quantity > 0 GROUP BY c.key) x`
 
 // compare holds what is billed against what the callers were told, month by month. Nothing is
 // open: all hits came before the clock moved on for the last time.
 func (c *closers) compare() {
 	c.t.Helper()
 	reconciled(c.t, c.cluster)
+	c.compareLevels()
 	for what, query := range wrongInvoices {
 		if n := pgtest.Query[int64](c.t, c.server.URL(), query); n != 0 {
 			c.t.Errorf("%s: %d", what, n)

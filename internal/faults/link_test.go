@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,6 +12,7 @@ import (
 type link struct {
 	p      *proxy
 	client net.Conn
+	mute   atomic.Bool // it swallows all that is said
 
 	mu     sync.Mutex
 	server net.Conn // nil until dialed
@@ -76,8 +78,19 @@ func (l *link) copy(from net.Conn, pass func([]byte) bool) {
 	}
 }
 
+// swallows reports whether nothing passes the link any more.
+func (l *link) swallows() bool {
+	if l.p.silent.Load() {
+		l.mute.Store(true)
+	}
+	return l.mute.Load()
+}
+
 // ask passes on what the client says. False: the link is to be cut.
 func (l *link) ask(b []byte) bool {
+	if l.swallows() {
+		return true
+	}
 	l.p.statements.learn(b)
 	if t := l.p.trap.Load(); t != nil {
 		t.asks(l, b)
@@ -123,6 +136,9 @@ func (l *link) begin(b []byte) blow {
 
 // answer passes on what the server says. False: the link is to be cut.
 func (l *link) answer(b []byte) bool {
+	if l.swallows() {
+		return true
+	}
 	if t := l.p.trap.Load(); t != nil {
 		t.answers(l)
 	}

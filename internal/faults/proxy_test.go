@@ -41,6 +41,8 @@ type proxy struct {
 	statements statements
 	trap       atomic.Pointer[trap] // nil: there is none
 
+	silent atomic.Bool // nothing passes, and no connection ends: see silence
+
 	mu    sync.Mutex
 	links map[*link]bool
 }
@@ -95,6 +97,19 @@ func newProxy(t testing.TB, server address, speaks protocol, d *dice) *proxy {
 
 // addr is where clients find the server.
 func (p *proxy) addr() string { return p.listener.Addr().String() }
+
+// silence has all connections go silent for good, and those that are made until it ends.
+func (p *proxy) silence(begins bool) {
+	p.silent.Store(begins)
+	if !begins {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.mute.Store(true)
+	}
+}
 
 // to has later connections go to another server.
 func (p *proxy) to(server address) { p.server.Store(&server) }

@@ -99,6 +99,9 @@ func send(client *http.Client, r request, url string) (a answer, err error) {
 	out.Header.Set("Authorization", "Bearer "+adminKey)
 	if r.body != "" {
 		out.Header.Set("Content-Type", "application/json")
+		if r.path == "/v1/imports" {
+			out.Header.Set("Content-Type", "application/x-ndjson")
+		}
 	}
 	if r.idempotencyKey != "" {
 		out.Header.Set("Idempotency-Key", r.idempotencyKey)

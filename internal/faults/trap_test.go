@@ -85,8 +85,12 @@ func (s *statements) learn(b []byte) {
 	}
 }
 
-// in reports whether a statement of a text is executed by what a client says.
+// in reports whether a statement of a text, or one of an engine's session by its name, is executed by what a
+// client says.
 func (s *statements) in(b []byte, text string) bool {
+	if bytes.Contains(b, []byte("\x00"+text+"\x00")) {
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, statement := range s.named {

@@ -41,6 +41,14 @@ const (
 	AuditDelete = "delete"
 )
 
+// AuditWrite is the action of a write that may make what it writes.
+func AuditWrite(created bool) string {
+	if created {
+		return AuditCreate
+	}
+	return AuditChange
+}
+
 // Audited is a change that an actor made.
 type Audited struct {
 	Action   string

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Document is a checked plan as it is stored.
@@ -18,6 +20,9 @@ func ReadDocument(raw []byte) (in PlanInput, err error) {
 	restoreNumbers(in.Features)
 	if in.BaseIn == "" {
 		in.BaseIn = InArrears
+	}
+	if in.BaseEvery == 0 {
+		in.BaseEvery = 1
 	}
 	return in, nil
 }
@@ -46,4 +51,19 @@ func restoreNumbers(features map[string]any) {
 			features[key], _ = feature(n)
 		}
 	}
+}
+
+// Costs reports whether a plan costs anything: a base price, a minimum, or a price of a meter.
+func (in *PlanInput) Costs() bool {
+	if in.BasePriceMinor > 0 || in.MinimumMinor > 0 {
+		return true
+	}
+	return slices.ContainsFunc(in.Prices, func(price Price) bool {
+		amounts := []*string{price.UnitPrice, price.PackagePrice}
+		for i := range price.Tiers {
+			amounts = append(amounts, &price.Tiers[i].UnitPrice, price.Tiers[i].FlatPrice)
+		}
+		costs := func(amount *string) bool { return amount != nil && strings.Trim(*amount, "0.") != "" }
+		return price.MinimumMinor != nil && *price.MinimumMinor > 0 || slices.ContainsFunc(amounts, costs)
+	})
 }

@@ -15,11 +15,26 @@ var (
 	ErrUnknownKey      = errors.New("no such key")
 	ErrUnknownClock    = errors.New("no such test clock")
 	ErrNotInPlan       = errors.New("the customer's plan does not include this meter")
-	ErrUnknownLimit    = errors.New("the customer's plan has no such limit")
+	// ErrSuspended: from the suspension of a customer to its end its hits and reservations are refused.
+	ErrSuspended = errors.New("the customer is suspended; nothing was charged")
+	// ErrEnded: hits and reservations of a customer are refused from ends_at of its account on.
+	ErrEnded = errors.New("the customer's subscription has ended; nothing was charged")
+	// ErrNotSuspended: there is nothing to be lifted.
+	ErrNotSuspended = errors.New("the customer is not suspended")
+	// ErrNoScheduled: there is nothing to be taken away.
+	ErrNoScheduled = errors.New("the customer has no scheduled change")
+	// ErrNotSchedulable: a change of plan has no end of a period to wait for.
+	ErrNotSchedulable = errors.New("the change cannot be scheduled")
+	ErrNoOpenPeriod   = fmt.Errorf("%w: no billing period of the customer runs now", ErrNotSchedulable)
+	ErrEndsFirst      = fmt.Errorf("%w: the customer's billing ends by then: move ends_at first", ErrNotSchedulable)
+	ErrTooSoon        = fmt.Errorf("%w: the period ends in less than 2 seconds: try again after that", ErrNotSchedulable)
+	ErrUnknownLimit   = errors.New("the customer's plan has no such limit")
 	// ErrLinkOver: a link into the portal was used, is too old, or never was (410).
 	ErrLinkOver = errors.New("the link was used already or is over")
 	// ErrSessionOver: a session of the pages has ended, since it was found.
-	ErrSessionOver     = errors.New("the session is over")
+	ErrSessionOver = errors.New("the session is over")
+	// ErrKind: the kind of a meter is fixed when the meter is made.
+	ErrKind            = errors.New("the meter's kind, flow or level, is fixed since the meter was made: declare another meter")
 	ErrUnknownOverride = errors.New("the customer has no override of this limit")
 	ErrArchived        = errors.New("the customer is archived and cannot be written any more")
 	// ErrBeforePeriod: a test clock was set back, and nothing can end before it began.

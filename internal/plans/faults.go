@@ -87,3 +87,10 @@ func blank(s string) bool {
 	}
 	return true
 }
+
+// CheckReason is what is wrong with the reason of a suspension: a text of 1 to 200 characters.
+func CheckReason(reason string) error {
+	var bad faults
+	bad.name("reason", reason, true)
+	return bad.err()
+}

@@ -46,6 +46,10 @@ func (o *StoredOverride) Over(p *Plan, name string) (*model.Limit, model.FieldEr
 	spec := p.limit(name).Spec
 	spec.Limit, spec.Burst = o.Limit, o.Burst
 	compiled, bad := model.Compile(spec)
+	if bad != nil && spec.Notify != nil { // a bucket that fills too fast for thresholds has none
+		spec.Notify = nil
+		compiled, bad = model.Compile(spec)
+	}
 	for i := range bad {
 		if field := bad[i].Field; field != "limit" && field != "burst" {
 			bad[i] = model.FieldError{Field: "limit", Detail: "does not fit the plan's " + field + ": " + bad[i].Detail}

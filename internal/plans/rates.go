@@ -1,6 +1,10 @@
 package plans
 
-import "quotad/internal/quota/model"
+import (
+	"slices"
+
+	"quotad/internal/quota/model"
+)
 
 // What a customer's token buckets were refilled by over time: by the versions of its plan, and by
 // overrides and changes of its plan or pin, see OwnRates. All instants are µs by the customer's
@@ -41,6 +45,17 @@ func (h ClockHistory) lowered(at, change int64) int64 {
 		}
 	}
 	return at
+}
+
+// Reached is the first change after another one at which the clock showed an instant or a later one, as
+// far as the history tells; 0: it has not.
+func (h ClockHistory) Reached(at, after int64) (change int64) {
+	for i := 0; i+1 < len(h); i += 2 {
+		if h[i] > after && h[i+1] >= at {
+			return h[i]
+		}
+	}
+	return 0
 }
 
 // PlanRates is what a limit was by the editions of a customer's plan, up to the one in force. The
@@ -107,6 +122,24 @@ func (own *OwnRates) Course(plan model.Rates, clock ClockHistory) model.Rates {
 		}
 	}
 	return all
+}
+
+// ChangedRates are the own rates of a limit that something of the customer's own changes at an instant:
+// another plan or pin, or an override. change is the number of that, was what the limit was until then,
+// and plan what the plan makes of it. o is the override that counts from then on; nil: none. Nothing is
+// kept (nil) of a limit that was not there before. plain: the plan alone says the same.
+func ChangedRates(change, at int64, was, plan model.Rates, o *StoredOverride) (own *OwnRates, plain bool) {
+	until := &at
+	if o != nil {
+		was, until = was.Then(at, o.Limit), o.ExpiresAt
+	}
+	switch {
+	case o == nil && slices.Equal(was, plan.Before(at)):
+		return nil, true
+	case len(was) == 0:
+		return nil, false
+	}
+	return &OwnRates{Change: change, At: at, Rates: PairsOf(was), Until: until}, false
 }
 
 // PairsOf are rates as they are stored: instant and limit, one after the other.

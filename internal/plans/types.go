@@ -11,6 +11,7 @@ import (
 type PutMeterInput struct {
 	Unit string // what one unit is called, such as "request"; 1 to 200 characters
 	Name string // for people; may be empty
+	Kind string // KindFlow or KindLevel; empty: as the meter is, KindFlow of a new one
 }
 
 // Meter is what is counted, in a unit.
@@ -18,8 +19,22 @@ type Meter struct {
 	Key  string
 	Name string
 	Unit string
-	ID   int32
+	ID   int32 // model.IsLevel says its kind
 }
+
+// Kind is flow, of a meter that counts what passes, or level, of one that counts what is held.
+func (m *Meter) Kind() string {
+	if model.IsLevel(m.ID) {
+		return KindLevel
+	}
+	return KindFlow
+}
+
+// The kinds of meters.
+const (
+	KindFlow  = "flow"
+	KindLevel = "level"
+)
 
 // PlanInput is a plan as an admin writes it (PUT /v1/plans/{key}). With its defaults filled in
 // it is also the plan as it is stored and shown.
@@ -62,8 +77,14 @@ type CustomerInput struct {
 	Metadata      map[string]string
 	Features      map[string]any // over those of the plan
 	TestClock     *string        // the clock it is made with; nil: PostgreSQL's time, or as it is
-	EndPeriod     bool           // of a change: the running billing period ends now
+	Change        string         // ChangeNow or ChangeLimitsNow of a change; empty: it was not said
 }
+
+// When a change of plan counts.
+const (
+	ChangeNow       = "now"        // the running billing period ends now
+	ChangeLimitsNow = "limits_now" // limits at once, prices from the next billing period on
+)
 
 // Customer is who is limited and billed.
 type Customer struct {
@@ -76,6 +97,9 @@ type Customer struct {
 	CreatedAt        time.Time
 	ArchivedAt       *time.Time
 	ErasedAt         *time.Time
+	Suspension       *Suspension      // nil: it is not suspended
+	Scheduled        *ScheduledChange // nil: no other plan waits
+	Due              bool             // its plan is that of a scheduled change which is not written yet
 	Change           int64
 	Former           []FormerPeriods // billing periods, the oldest first
 	Cuts             []int64         // boundaries of billing periods beside those of the anchor, µs, ascending
@@ -83,6 +107,30 @@ type Customer struct {
 
 // ETag is the customer's entity tag, unquoted.
 func (c *Customer) ETag() string { return etag(c.Change) }
+
+// Suspension is the time in which a customer's hits and reservations are refused.
+type Suspension struct {
+	Reason string    // why, for people, the customer too; 1 to 200 characters
+	At     time.Time // since when, by PostgreSQL's clock
+}
+
+// ScheduledChange is another plan that a customer will be on.
+type ScheduledChange struct {
+	Plan        string    // key
+	PlanVersion int       // that would be in force now
+	At          time.Time // from when on its limits and prices count, by the customer's clock
+}
+
+// What a scheduled change waits for: the end of the running billing period, or that of all the periods
+// that its base price is for.
+const (
+	UntilPeriodEnd = "period_end"
+	UntilBaseEnd   = "base_end"
+)
+
+// LeastNotice is how long before its instant a change is scheduled at the latest, µs: all nodes have to
+// hear of it.
+const LeastNotice = int64(2e6)
 
 // A Setting is a setting that all nodes share. The store does not interpret its value.
 type Setting struct{ Name, Value string }

@@ -47,6 +47,25 @@ func (in *CustomerInput) Check(key string) model.FieldErrors {
 	return bad.list
 }
 
+// ChangeRule is what is said where a change of plan that costs does not say when it counts.
+const ChangeRule = `must be said, since one of the plans costs money: "now" ends the billing period here, ` +
+	`and limits and prices count at once; "limits_now" lets the limits count at once, and the prices from the next period on. ` +
+	`Or leave the plan as it is and PUT …/scheduled-change: then limits and prices count from the end of the period on`
+
+// CheckScheduled is what is wrong with a scheduled change, without what only the database knows of its
+// plan.
+func CheckScheduled(plan string, pin *int, until string) model.FieldErrors {
+	var bad faults
+	bad.key("plan", plan)
+	if pin != nil {
+		bad.within("plan_version", int64(*pin), 1, math.MaxInt32)
+	}
+	if until != "" && until != UntilPeriodEnd && until != UntilBaseEnd {
+		bad.add("when", "must be %q or %q, or left out: %q is the end of all the periods that the running base price is for", UntilPeriodEnd, UntilBaseEnd, UntilBaseEnd)
+	}
+	return bad.list
+}
+
 func (in *CustomerInput) checkMetadata(bad *faults) {
 	if len(in.Metadata) > maxMetadata {
 		bad.add("metadata", "must have at most %d entries", maxMetadata)

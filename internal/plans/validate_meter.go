@@ -6,5 +6,6 @@ func (in *PutMeterInput) Check(key string) error {
 	bad.key("key", key)
 	bad.name("unit", in.Unit, true)
 	bad.name("name", in.Name, false)
+	bad.must("kind", in.Kind, `"flow" or "level"`, in.Kind == "" || in.Kind == KindFlow || in.Kind == KindLevel)
 	return bad.err()
 }

@@ -13,6 +13,8 @@ const (
 	maxPrices  = 100
 	maxTiers   = 100
 	maxMeters  = 1000
+
+	maxBaseEvery = 120 // intervals
 )
 
 // maxInterval is the greatest interval_count of each interval: about ten years.
@@ -42,9 +44,9 @@ func (in *PlanInput) MeterKeys() []string {
 }
 
 // Normalize checks a plan and returns it with its defaults filled in. The result shares
-// nothing that the caller could change. declared are the meters that exist. The error is a
+// nothing that the caller could change. declared are the meters that exist, and their kinds. The error is a
 // model.FieldErrors with all that is wrong.
-func (in PlanInput) Normalize(key string, declared map[string]bool) (PlanInput, error) {
+func (in PlanInput) Normalize(key string, declared map[string]string) (PlanInput, error) {
 	var bad faults
 	bad.key("key", key)
 	bad.name("name", in.Name, true)
@@ -60,6 +62,7 @@ func (in PlanInput) Normalize(key string, declared map[string]bool) (PlanInput, 
 	default:
 		bad.add("base_in", `must be "arrears" or "advance"`)
 	}
+	in.checkBaseEvery(&bad)
 	switch in.ApplyTo {
 	case "":
 		in.ApplyTo = "all"
@@ -81,7 +84,20 @@ func (in *PlanInput) checkInterval(bad *faults) {
 	}
 }
 
-func (in *PlanInput) checkMeters(bad *faults, declared map[string]bool) []string {
+// checkBaseEvery checks how many intervals the base price is for. Those who write Go may leave it 0.
+func (in *PlanInput) checkBaseEvery(bad *faults) {
+	if in.BaseEvery == 0 {
+		in.BaseEvery = 1
+	}
+	switch {
+	case in.BaseEvery < 1 || in.BaseEvery > maxBaseEvery:
+		bad.add("base_every", "must be from 1 to %d", maxBaseEvery)
+	case in.BaseEvery > 1 && in.BaseIn == InArrears:
+		bad.add("base_every", `may be above 1 only with "base_in":"advance"`)
+	}
+}
+
+func (in *PlanInput) checkMeters(bad *faults, declared map[string]string) []string {
 	if len(in.Meters) > maxMeters {
 		bad.add("meters", "must be at most %d", maxMeters)
 		return nil
@@ -100,15 +116,15 @@ func (in *PlanInput) checkMeters(bad *faults, declared map[string]bool) []string
 }
 
 // meter checks the key of a meter that must have been declared.
-func (f *faults) meter(path, key string, declared map[string]bool) {
-	if f.key(path, key) && !declared[key] {
+func (f *faults) meter(path, key string, declared map[string]string) {
+	if f.key(path, key) && declared[key] == "" {
 		f.add(path, "no such meter: declare it first with PUT /v1/meters/%s", Shorten(key))
 	}
 }
 
 // checkLimits compiles every limit. So a limit that the arithmetic cannot hold is refused here
 // and never at a hit.
-func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit {
+func (in *PlanInput) checkLimits(bad *faults, declared map[string]string) []Limit {
 	if len(in.Limits) > maxLimits {
 		bad.add("limits", "must be at most %d", maxLimits)
 		return nil
@@ -135,10 +151,19 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 				bad.add(path+"per", "is one attribute too many: a hit may have %d", model.MaxAttributes)
 			}
 		}
+		if declared[l.Meter] == KindLevel {
+			bad.onLevel(path, &l)
+			if len(attributes[l.Meter]) > 1 {
+				bad.add(path+"per", "is one attribute too many: the limits of a level meter may have one")
+			}
+		}
 		l.Algorithm = Shorten(l.Algorithm) // no algorithm's name is so long, and the error repeats it
 		compiled, wrong := model.Compile(l.Spec)
 		for _, w := range wrong {
 			bad.add(path+w.Field, "%s", w.Detail)
+		}
+		if l.Name == model.CapName {
+			bad.add(path+"name", "is what a cap is called: choose another name")
 		}
 		if j, twice := names[l.Name]; twice && l.Name != "" {
 			bad.add(path+"name", "is already the name of limits[%d]", j)
@@ -155,6 +180,20 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 		}
 	}
 	return limits
+}
+
+// onLevel checks a limit on a level meter, and says what happens to its hits in an outage: only the
+// database knows what is held.
+func (f *faults) onLevel(path string, l *Limit) {
+	if l.Algorithm != model.Allocation.String() {
+		f.add(path+"algorithm", "must be allocation: the meter counts what is held, and that does not come back by time")
+	}
+	if l.OnOutage == "allow" {
+		f.add(path+"on_outage", "must be deny, or left out: only the database knows what is held")
+	}
+	if l.OnOutage == "" {
+		l.OnOutage = "deny"
+	}
 }
 
 // withDefaults is the limit as it is stored and shown: with all defaults filled in.

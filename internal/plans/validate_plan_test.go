@@ -16,7 +16,7 @@ import (
 	"quotad/internal/testkit/planstest"
 )
 
-var declared = map[string]bool{"api": true, "seats": true}
+var declared = map[string]string{"api": plans.KindFlow, "seats": plans.KindFlow, "spots": plans.KindFlow, "held": plans.KindLevel}
 
 func spec(name string) model.Spec {
 	return model.Spec{Name: name, Algorithm: "token_bucket", Limit: 10, Window: "1m"}
@@ -31,6 +31,26 @@ func bounded(least, most *int64) plans.Price {
 }
 
 var long = strings.Repeat("x", 201)
+
+// held has limits on a level meter.
+func held(limits ...plans.Limit) func(*plans.PlanInput) {
+	for i := range limits {
+		limits[i].Meter = "held"
+	}
+	return func(in *plans.PlanInput) { in.Limits, in.Prices = limits, nil }
+}
+
+func allocationPer(name, per string) plans.Limit {
+	return plans.Limit{Spec: model.Spec{Name: name, Algorithm: "allocation", Limit: 5, Per: per}}
+}
+
+func pricedBy(meter, by string) func(*plans.PlanInput) {
+	return func(in *plans.PlanInput) {
+		price := planstest.PerUnit(meter)
+		price.LevelBy = by
+		in.Limits, in.Prices = nil, []plans.Price{price}
+	}
+}
 
 func limit(l model.Spec) func(*plans.PlanInput) {
 	return func(in *plans.PlanInput) { in.Limits = []plans.Limit{{Meter: "api", Spec: l}} }
@@ -73,6 +93,9 @@ var planFaults = map[string]struct {
 	"minimum negative":    {func(in *plans.PlanInput) { in.MinimumMinor = -1 }, []string{"minimum_minor"}},
 	"minimum huge":        {func(in *plans.PlanInput) { in.MinimumMinor = 1e15 }, []string{"minimum_minor"}},
 	"base_in":             {func(in *plans.PlanInput) { in.BaseIn = "between" }, []string{"base_in"}},
+	"base_every negative": {func(in *plans.PlanInput) { in.BaseIn, in.BaseEvery = "advance", -1 }, []string{"base_every"}},
+	"base_every huge":     {func(in *plans.PlanInput) { in.BaseIn, in.BaseEvery = "advance", 121 }, []string{"base_every"}},
+	"base_every, arrears": {func(in *plans.PlanInput) { in.BaseEvery = 2 }, []string{"base_every"}},
 	"gold":                {func(in *plans.PlanInput) { in.Currency = "XAU" }, []string{"currency"}},
 	"apply_to":            {func(in *plans.PlanInput) { in.ApplyTo = "some" }, []string{"apply_to"}},
 
@@ -122,6 +145,15 @@ var planFaults = map[string]struct {
 		},
 		[]string{"limits[1].meter"},
 	},
+	"level with a window": {held(plans.Limit{Spec: spec("l")}), []string{"limits[0].algorithm"}},
+	"level let in":        {held(plans.Limit{Spec: model.Spec{Name: "l", Algorithm: "allocation", OnOutage: "allow"}}), []string{"limits[0].on_outage"}},
+	"level per two":       {held(allocationPer("l", "team"), allocationPer("m", "region")), []string{"limits[1].per"}},
+	"level_by of a flow":  {pricedBy("api", "average"), []string{"prices[0].level_by"}},
+	"level_by unknown":    {pricedBy("held", "most"), []string{"prices[0].level_by"}},
+	"priced flow, allocated": {func(in *plans.PlanInput) {
+		pricedBy("api", "")(in)
+		in.Limits = []plans.Limit{{Meter: "api", Spec: allocationPer("l", "").Spec}}
+	}, []string{"prices[0].meter"}},
 	"limits of one name": {
 		func(in *plans.PlanInput) {
 			in.Limits = []plans.Limit{{Meter: "api", Spec: spec("l")}, {Meter: "seats", Spec: spec("l")}}
@@ -255,7 +287,7 @@ func TestPlanDefaults(t *testing.T) {
 	in := planstest.Hourly(model.MaxNumber)
 	in.Limits = append(
 		in.Limits, plans.Limit{Meter: "seats", Spec: model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}},
-		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "held", Algorithm: "allocation", Limit: 10}},
+		plans.Limit{Meter: "spots", Spec: model.Spec{Name: "held", Algorithm: "allocation", Limit: 10}},
 		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "slides", Algorithm: "sliding_window", Limit: 10, Window: "1m", OnOutage: "deny"}},
 		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "first", Algorithm: "fixed_window", Limit: 10, Window: "1m", Align: "first_hit"}},
 		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 10, Window: "calendar_month"}},
@@ -271,7 +303,7 @@ func TestPlanDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := in
-	want.ApplyTo, want.BaseIn, want.Meters = "all", "arrears", []string{}
+	want.ApplyTo, want.BaseIn, want.BaseEvery, want.Meters = "all", "arrears", 1, []string{}
 	want.Limits = slices.Clone(in.Limits)
 	want.Limits[0].Align, want.Limits[0].Mode, want.Limits[0].OnOutage = "clock", "hard", "allow"
 	want.Limits[1].Burst = planstest.Ptr(int64(10))

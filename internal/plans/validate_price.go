@@ -28,7 +28,7 @@ var modelFields = map[string]struct{ unit, pack, tiers bool }{
 // see that none is forgotten there.
 func PriceModels() []string { return slices.Sorted(maps.Keys(modelFields)) }
 
-func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []Price {
+func (in *PlanInput) checkPrices(bad *faults, declared map[string]string) []Price {
 	if len(in.Prices) > maxPrices {
 		bad.add("prices", "must be at most %d", maxPrices)
 		return nil
@@ -44,10 +44,50 @@ func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []Price 
 			meters[p.Meter] = i
 		}
 		checkPrice(bad, &p, path)
+		bad.levelBy(path, &p, declared[p.Meter])
+		if declared[p.Meter] == KindFlow && in.allocates(p.Meter) {
+			bad.add(path+"meter", AllocatedFlow)
+		}
 		p.Tiers = slices.Clone(p.Tiers)
 		prices[i] = p
 	}
 	return prices
+}
+
+// AllocatedFlow is why a flow meter that an allocation limits may have no price, and what to do.
+const AllocatedFlow = "is limited by an allocation and counts what passes, so units would be billed only in the period in which they are taken: " +
+	"declare a meter of kind level, and move the limit and the price to it"
+
+// allocates reports whether an allocation limit is on a meter.
+func (in *PlanInput) allocates(meter string) bool {
+	return slices.ContainsFunc(in.Limits, func(l Limit) bool { return l.Meter == meter && l.Algorithm == model.Allocation.String() })
+}
+
+// The values of Price.LevelBy: which level of a billing period is billed.
+const (
+	ByAverage = "average"
+	ByPeak    = "peak"
+	ByLast    = "last"
+)
+
+// levelBy checks which level of a meter of a kind a price is of, and fills the default in.
+func (f *faults) levelBy(path string, p *Price, kind string) {
+	switch {
+	case kind == KindFlow && p.LevelBy != "":
+		f.add(path+"level_by", "does not belong to a meter of kind flow: leave it out")
+	case kind == KindLevel && p.LevelBy == "":
+		p.LevelBy = ByAverage
+	case kind == KindLevel:
+		f.must(path+"level_by", p.LevelBy, "average, peak or last", p.LevelBy == ByAverage || p.LevelBy == ByPeak || p.LevelBy == ByLast)
+	}
+}
+
+// ForMeter checks a price on a meter of a kind, and fills in its defaults. The error is nil or a
+// model.FieldErrors.
+func ForMeter(p *Price, kind string) error {
+	var bad faults
+	bad.levelBy("", p, kind)
+	return bad.err()
 }
 
 // CheckPrice is what is wrong with a price by itself, whatever its meter: nil, or a

@@ -29,6 +29,12 @@ const (
 	// failPause is how long after a failed measurement Now fails at once, so
 	// that an outage does not become a queue of attempts.
 	failPause = 100 * time.Millisecond
+	// maxJump is how far the server's clock may move against the monotonic one before it has
+	// stepped. A step is used when a second measurement, confirmAfter later, agrees with the first
+	// within sameStep: a server that slews its clock at full speed moves it by a tenth of that time.
+	maxJump      = time.Second
+	confirmAfter = time.Second
+	sameStep     = 250 * time.Millisecond
 )
 
 // sharedFor is how long a measurement is shared: within this time nobody begins another.
@@ -54,7 +60,7 @@ type measurement struct {
 // Clock tells PostgreSQL's time, which is the one clock of all nodes, without a statement for
 // each call. Its methods may be called from any goroutine.
 type Clock struct {
-	url     string
+	connect func(context.Context) (*pgx.Conn, error)
 	log     *slog.Logger
 	local   func() instant                             // the machine's clocks
 	measure func(context.Context) (measurement, error) // asks the server
@@ -62,6 +68,12 @@ type Clock struct {
 	current atomic.Pointer[measurement]
 	failed  atomic.Pointer[failure]
 	flight  singleflight.Group
+	steps   atomic.Int64
+	doubts  chan struct{} // wakes Run to confirm a step
+
+	// Owned by the measurement in flight.
+	trusted *measurement // the last one that was used as it was taken
+	doubted *measurement // one that shows a step, which is not confirmed yet; else nil
 
 	mu     sync.Mutex // guards conn and closed; held during a measurement
 	conn   *pgx.Conn
@@ -82,7 +94,7 @@ func NewClock(databaseURL string, log *slog.Logger) *Clock {
 		log = slog.Default()
 	}
 	base := time.Now()
-	c := &Clock{url: databaseURL, log: log}
+	c := &Clock{connect: Connector(databaseURL, nil), log: log, doubts: make(chan struct{}, 1)}
 	c.local = func() instant {
 		now := time.Now() // one call reads both clocks
 		return instant{mono: int64(now.Sub(base)), wall: now.UnixNano()}
@@ -91,8 +103,8 @@ func NewClock(databaseURL string, log *slog.Logger) *Clock {
 	return c
 }
 
-// Run measures every few seconds until ctx ends. Failures are logged when they
-// begin and when they end; Now reports them meanwhile.
+// Run measures every few seconds until ctx ends, and a second after a measurement that shows a
+// step. Failures are logged when they begin and when they end; Now reports them meanwhile.
 func (c *Clock) Run(ctx context.Context) {
 	unsure := false
 	for pause := measureEvery; ; {
@@ -107,9 +119,24 @@ func (c *Clock) Run(ctx context.Context) {
 			unsure, pause = false, measureEvery
 			c.log.Info("the database's time is known again")
 		}
-		if !Sleep(ctx, pause) {
+		if !c.rest(ctx, pause) {
 			return
 		}
+	}
+}
+
+// rest waits for d, or for confirmAfter where a step is to be confirmed. It reports false when ctx
+// ended first.
+func (c *Clock) rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-c.doubts:
+		return Sleep(ctx, confirmAfter)
 	}
 }
 
@@ -163,6 +190,33 @@ func (c *Clock) Quality() (age, width time.Duration, ok bool) {
 	return time.Duration(c.local().mono - m.at.mono), time.Duration(m.width), true
 }
 
+// Offset is how far the server's clock, as it is used, is ahead of the machine's; below 0 where it
+// is behind. ok is false when there is no measurement.
+func (c *Clock) Offset() (ahead time.Duration, ok bool) {
+	m := c.current.Load()
+	if m == nil {
+		return 0, false
+	}
+	return time.UnixMicro(m.server).Sub(time.Unix(0, m.at.wall)), true
+}
+
+// Steps is how many steps of the server's clock were confirmed.
+func (c *Clock) Steps() int64 { return c.steps.Load() }
+
+// Steady is an instant, µs, that a statement read from the server's clock, or Now where the two are
+// further apart than a step: then the step is not confirmed yet. While Now fails there is nothing to
+// compare with.
+func (c *Clock) Steady(ctx context.Context, us int64) int64 {
+	now, err := c.Now(ctx)
+	if err != nil || within(us-now, maxJump) {
+		return us
+	}
+	return now
+}
+
+// within reports whether a difference, µs, is at most d.
+func within(us int64, d time.Duration) bool { return max(us, -us) <= d.Microseconds() }
+
 // Close closes the clock's connection, after a measurement under way. Now still works by the
 // last measurement, while that is good.
 func (c *Clock) Close() {
@@ -206,9 +260,14 @@ func (c *Clock) remeasure(ctx context.Context) (*measurement, error) {
 			c.failed.Store(&failure{mono: c.local().mono, err: err})
 			return nil, fmt.Errorf("%w: %w", ErrClockUnsure, err)
 		}
-		c.current.Store(&m)
+		used, err := c.judge(&m)
+		if err != nil {
+			c.failed.Store(&failure{mono: c.local().mono, err: err})
+			return nil, fmt.Errorf("%w: %w", ErrClockUnsure, err)
+		}
+		c.current.Store(used)
 		c.failed.Store(nil)
-		return &m, nil
+		return used, nil
 	})
 	select {
 	case <-ctx.Done():
@@ -219,6 +278,48 @@ func (c *Clock) remeasure(ctx context.Context) (*measurement, error) {
 		}
 		return r.Val.(*measurement), nil
 	}
+}
+
+// judge returns what is to be used after a measurement: that itself or, where it shows a step that
+// is not confirmed, the last trusted one, carried on by the monotonic clock. So hits go on meanwhile.
+// A measurement of more than a minute ago is not carried on.
+func (c *Clock) judge(m *measurement) (*measurement, error) {
+	step := int64(0) // µs
+	if c.trusted != nil {
+		step = m.server - c.trusted.serverTime(m.at)
+	}
+	same := c.doubted != nil && within(m.server-c.doubted.serverTime(m.at), sameStep)
+	switch {
+	case within(step, maxJump):
+	case same && m.at.mono-c.doubted.at.mono >= int64(confirmAfter):
+		c.steps.Add(1)
+		c.tellStep(m, time.Duration(step)*time.Microsecond)
+	default:
+		if !same {
+			c.doubted = m
+		}
+		select {
+		case c.doubts <- struct{}{}:
+		default:
+		}
+		if m.at.mono-c.trusted.at.mono > int64(maxEstimateAge) {
+			return nil, errors.New("the database's clock has stepped, and no second measurement has confirmed it yet")
+		}
+		return &measurement{at: m.at, server: c.trusted.serverTime(m.at), width: c.trusted.width}, nil
+	}
+	c.trusted, c.doubted = m, nil
+	return m, nil
+}
+
+// tellStep logs a confirmed step. The machine's own clock tells who was set: the offset was near 0
+// before, or is so now.
+func (c *Clock) tellStep(m *measurement, step time.Duration) {
+	offset := time.UnixMicro(m.server).Sub(time.Unix(0, m.at.wall))
+	what := "the database's clock has stepped back: counters that were charged before are ahead of it, and their limits stand still until it catches up; `quotad repair clock` brings them back"
+	if step > 0 {
+		what = "the database's clock has stepped forward: windows and billing periods end by it; if it is set back, `quotad repair clock` brings back the counters that are ahead then"
+	}
+	c.log.Warn(what, "step_seconds", step.Seconds(), "ahead_of_this_machine_seconds", offset.Seconds())
 }
 
 // Sleep waits for d and reports false when ctx ended first.

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,28 +29,37 @@ var sessionDefaults = map[string]string{
 	"TimeZone":         "UTC",
 }
 
-// parse reads a database URL (postgres://user:password@host1,host2:5432/db or
-// key=value words) into a configuration with quotad's defaults. It is bounded:
-// a host that does not answer costs connect_timeout, five seconds by default.
-func parse(databaseURL string, params map[string]string) (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig(databaseURL)
+// parse reads a database URL (postgres://user:password@host1,host2:5432/db, key=value words, or
+// file: and the path of a file with one of them) into a configuration with quotad's defaults. It
+// is bounded: a host that does not answer costs connect_timeout, five seconds by default.
+//
+// defaults are settings of the session where the URL has none; params win over the URL's.
+func parse(databaseURL string, defaults, params map[string]string) (*pgx.ConnConfig, error) {
+	text, err := textOf(databaseURL)
 	if err != nil {
-		return nil, badURL(databaseURL, err)
+		return nil, err
+	}
+	config, err := pgx.ParseConfig(text)
+	if err != nil {
+		return nil, badURL(text, err)
 	}
 	// Settings of the pool in the URL are not for the server.
 	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return strings.HasPrefix(name, "pool_") })
-	applyDefaults(&config.Config, params)
+	applyDefaults(&config.Config, defaults, params)
 	return config, nil
 }
 
 // applyDefaults sets what every connection of quotad has.
-func applyDefaults(config *pgconn.Config, params map[string]string) {
-	for name, value := range sessionDefaults {
-		if !hasParam(config.RuntimeParams, name) {
-			config.RuntimeParams[name] = value
+func applyDefaults(config *pgconn.Config, defaults, params map[string]string) {
+	for _, some := range []map[string]string{sessionDefaults, defaults} {
+		for name, value := range some {
+			if !hasParam(config.RuntimeParams, name) {
+				config.RuntimeParams[name] = value
+			}
 		}
 	}
 	maps.Copy(config.RuntimeParams, params)
+	setLater(config)
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = defaultConnectTimeout
 	}
@@ -66,6 +74,7 @@ func applyDefaults(config *pgconn.Config, params map[string]string) {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	config.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool {
+		countError(err)
 		// After a failover the old primary may live on as a standby: drop its
 		// connections, so that the next attempt looks for the new one.
 		const readOnlyTransaction = "25006"
@@ -94,29 +103,6 @@ func severalHosts(config *pgconn.Config) bool {
 	return false
 }
 
-// Connect opens a connection of the caller's own, such as an engine's lane.
-// params are settings of its session (pgx RuntimeParams), for instance
-// plan_cache_mode=force_generic_plan; they win over the URL's. Several hosts
-// are tried in order until one takes writes. Without a deadline in ctx there
-// is one of connect_timeout for each host, plus a second.
-func Connect(ctx context.Context, databaseURL string, params map[string]string) (*pgx.Conn, error) {
-	config, err := parse(databaseURL, params)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := ctx.Deadline(); !ok {
-		limit := config.ConnectTimeout*time.Duration(1+len(config.Fallbacks)) + time.Second
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", eachOnce{err})
-	}
-	return conn, nil
-}
-
 // eachOnce is an error whose text has no line twice: pgx lists a host twice that it tried with
 // and without TLS.
 type eachOnce struct{ error }
@@ -136,17 +122,14 @@ func (e eachOnce) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// CloseConn ends a connection politely, within a second.
-func CloseConn(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx)
-}
-
 // Redact returns databaseURL for a log or a message. It leaves out the password, and the
 // options, which may hold secrets too. It shows nothing of a URL that cannot be read.
 func Redact(databaseURL string) string {
-	config, err := pgconn.ParseConfig(databaseURL)
+	text, err := textOf(databaseURL)
+	if err != nil {
+		return "(unreadable database URL)"
+	}
+	config, err := pgconn.ParseConfig(text)
 	if err != nil {
 		return "(unreadable database URL)"
 	}

@@ -26,7 +26,7 @@ func (c *Clock) measureServer(ctx context.Context) (m measurement, err error) {
 		}
 		c.dropConn()
 	}
-	if c.conn, err = Connect(ctx, c.url, nil); err != nil {
+	if c.conn, err = c.connect(ctx); err != nil {
 		c.conn = nil
 		return m, err
 	}

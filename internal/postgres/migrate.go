@@ -190,7 +190,7 @@ func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts Migr
 
 // openSQL is the database as database/sql sees it, which goose needs.
 func openSQL(databaseURL string) (*sql.DB, error) {
-	config, err := parse(databaseURL, map[string]string{
+	config, err := parse(databaseURL, nil, map[string]string{
 		"lock_timeout":      migrateLockTimeout,
 		"statement_timeout": "0", // building an index takes what it takes
 	})

@@ -142,7 +142,7 @@ func toVersion(t *testing.T, databaseURL, last string, down bool) {
 
 // A run down may end after its last statement, and before it is noted. Then it is run again.
 func TestDownMayBeRunAgain(t *testing.T) {
-	for _, last := range []string{"00013_void_invoices.sql", papers, "00018_words_of_names.sql", "00019_open_adjustments.sql", "00020_taken_adjustments.sql"} {
+	for _, last := range []string{"00013_void_invoices.sql", papers, "00018_words_of_names.sql", "00019_open_adjustments.sql", "00020_taken_adjustments.sql", withMonths, withAuditMonths, sellers} {
 		databaseURL := emptyDatabase(t)
 		toVersion(t, databaseURL, last, false)
 		toVersion(t, databaseURL, last, true)
@@ -190,5 +190,57 @@ func TestDownKeepsWhatDigestsAreOf(t *testing.T) {
 		FROM invoices i LEFT JOIN invoice_lines l ON l.invoice_id = i.id`
 	if got := pgtest.Query[string](t, databaseURL, kept); got != "1 1 -, 2 1 -, 3 2 0.01, 4 1 -" {
 		t.Errorf("up again finds %s", got)
+	}
+}
+
+const sellers = "00024_sellers.sql"
+
+// Numbers that were given before each prefix was a series stay. A prefix that began in the midst of one
+// goes on from there, a former one after its last, and a new one, also by the version before, at 1. Down
+// keeps what was given, and may come up again.
+func TestPrefixesGoOnAfterTheUpgrade(t *testing.T) {
+	databaseURL := emptyDatabase(t)
+	toVersion(t, databaseURL, "00021_history.sql", false)
+	const prefixed = `UPDATE sellers SET prefix = '%' WHERE key = 'default'`
+	to := func(prefix string) string { return strings.Replace(prefixed, "%", prefix, 1) }
+	// As the version before: it takes the next number, whatever the prefix is.
+	given := func() {
+		t.Helper()
+		pgtest.Exec(t, databaseURL, anInvoice("live"), `
+			WITH s AS (UPDATE sellers SET next_number = next_number + 1 WHERE key = 'default' RETURNING next_number - 1 AS number, prefix)
+			UPDATE invoices i SET status = 'finalized', seller = 'default', number = s.number, prefix = s.prefix, finalized_at = 0, digest = '\x00'
+			FROM s WHERE status = 'draft'`)
+	}
+	pgtest.Exec(t, databaseURL, numberedBefore[:3]...)
+	pgtest.Exec(t, databaseURL, to("A"))
+	given()
+	given()
+	pgtest.Exec(t, databaseURL, to("B"))
+	given()
+	pgtest.Exec(t, databaseURL, to("A"))
+	given()
+	pgtest.Exec(t, databaseURL, to("C")) // which gave none yet
+	toVersion(t, databaseURL, sellers, false)
+	given()
+	given()
+	pgtest.Exec(t, databaseURL, to("A"))
+	given()
+	pgtest.Exec(t, databaseURL, to("B"))
+	given()
+	pgtest.Exec(t, databaseURL, to("D"))
+	given()
+	pgtest.Exec(t, databaseURL, to("C"))
+	given()
+	const want = "A1 A2 A4 A5 B3 B4 C5 C6 C7 D1"
+	const all = `SELECT string_agg(prefix || number, ' ' ORDER BY prefix, number) FROM invoices`
+	if got := pgtest.Query[string](t, databaseURL, all); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	toVersion(t, databaseURL, sellers, true)
+	given()
+	toVersion(t, databaseURL, sellers, false)
+	given()
+	if got := pgtest.Query[string](t, databaseURL, all); got != "A1 A2 A4 A5 B3 B4 C5 C6 C7 C8 C9 D1" {
+		t.Errorf("after down and up: %s", got)
 	}
 }

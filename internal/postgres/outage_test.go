@@ -36,11 +36,14 @@ func TestOutageRefusedAndRetryable(t *testing.T) {
 		{io.EOF, outage},
 		{io.ErrUnexpectedEOF, outage},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, outage},
-		{pgconn.ErrReadOnlyConnection, outage},
+		{pgconn.ErrReadOnlyConnection, refused},
+		{postgres.ErrReadOnly, refused},
+		// The host that is out of reach may be the primary.
+		{errors.Join(pgconn.ErrReadOnlyConnection, &net.OpError{Op: "dial", Err: errors.New("refused")}), outage},
 		{puddle.ErrClosedPool, outage},
 		{driver.ErrBadConn, outage},
 		{code("08006"), outage},
-		{code("25006"), outage},
+		{code("25006"), refused}, // read only
 		{code("25P03"), outage},
 		{code("57P01"), outage},
 		{code("57P02"), outage},
@@ -62,6 +65,8 @@ func TestOutageRefusedAndRetryable(t *testing.T) {
 		{code("40P01"), retryable},
 		{code("55P03"), retryable},
 		{code("57014"), retryable},
+		{code("23514"), retryable}, // of a partition's bounds
+		{&pgconn.PgError{Code: "23514", ConstraintName: "of_a_table"}, other},
 	} {
 		err := c.err
 		if err != nil {

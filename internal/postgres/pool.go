@@ -3,10 +3,12 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -37,26 +39,36 @@ type PoolOptions struct {
 // be out of reach for now. Only a URL that cannot be read is an error (ErrBadURL). Of several
 // hosts the one that takes writes is used.
 func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(databaseURL)
+	text, err := textOf(databaseURL)
 	if err != nil {
-		return nil, badURL(databaseURL, err)
+		return nil, err
 	}
-	conn := &config.ConnConfig.Config
+	config, err := pgxpool.ParseConfig(text)
+	if err != nil {
+		return nil, badURL(text, err)
+	}
 	timeout := opts.StatementTimeout
 	if timeout == 0 {
 		timeout = defaultStatementTimeout
 	}
-	for name, limit := range map[string]time.Duration{
-		"statement_timeout": max(timeout, 0),
+	ms := func(d time.Duration) string { return strconv.FormatInt(max(d, 0).Milliseconds(), 10) }
+	login := &login{url: databaseURL, params: maps.Clone(opts.Params), defaults: map[string]string{
+		"statement_timeout": ms(timeout),
 		// A transaction left open by a lost caller would hold its locks and
 		// keep dead rows of hot tables alive.
-		"idle_in_transaction_session_timeout": defaultStatementTimeout,
-	} {
-		if !hasParam(conn.RuntimeParams, name) {
-			conn.RuntimeParams[name] = strconv.FormatInt(limit.Milliseconds(), 10)
-		}
+		"idle_in_transaction_session_timeout": ms(defaultStatementTimeout),
+	}}
+	if config.ConnConfig, _, err = login.config(); err != nil {
+		return nil, err
 	}
-	applyDefaults(conn, opts.Params)
+	config.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
+		now, _, err := login.config()
+		if err == nil {
+			now.Tracer = conn.Tracer // what the program has set stays
+			*conn = *now
+		}
+		return err
+	}
 
 	given := config.ConnConfig.ConnString()
 	switch {
@@ -84,6 +96,26 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 		return nil, fmt.Errorf("open the database pool: %w", err)
 	}
 	return pool, nil
+}
+
+// ConnectLike opens a connection like those of a pool of Open's, under a name of its own
+// (application_name).
+func ConnectLike(ctx context.Context, pool *pgxpool.Pool, name string) (*pgx.Conn, error) {
+	config := pool.Config()
+	if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+		return nil, err
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = name
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err == nil && config.AfterConnect != nil {
+		if err = config.AfterConnect(ctx, conn); err != nil {
+			CloseConn(conn)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
 }
 
 // doubtful reports whether an idle connection may be dead, so that a round trip has to show it. A

@@ -68,6 +68,33 @@ func TestLaneSettings(t *testing.T) {
 	}
 }
 
+// What a URL sets wins over defaults, and what the caller sets over both.
+func TestURLSettings(t *testing.T) {
+	ctx := pgtest.Context(t)
+	databaseURL := pgtest.NewDatabase(t) + "&timezone=Europe/Berlin&statement_timeout=7s&jit=on&search_path=public,pg_temp&options=-c%20work_mem%3D7MB"
+	pool, err := postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: map[string]string{"jit": "off"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	for name, want := range map[string]string{
+		"TimeZone": "Europe/Berlin", "statement_timeout": "7s", "jit": "off", "search_path": "public,pg_temp", "work_mem": "7MB",
+	} {
+		var got string
+		if err := pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %q, %v; want %q", name, got, err, want)
+		}
+	}
+	bad, err := postgres.Open(ctx, pgtest.NewDatabase(t)+"&no_such_setting=1", postgres.PoolOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bad.Close()
+	if err := bad.Ping(ctx); err == nil || !strings.Contains(err.Error(), "no_such_setting") {
+		t.Errorf("a setting that the server does not know: %v", err)
+	}
+}
+
 // withHosts puts other hosts in front of a URL's own.
 func withHosts(t *testing.T, databaseURL string, hosts ...string) string {
 	t.Helper()

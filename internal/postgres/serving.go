@@ -12,6 +12,19 @@ import (
 // ErrServing is returned by ClaimSchema while a quotad serves on the database.
 var ErrServing = errors.New("a quotad serves on this database: stop every one of them first")
 
+// ErrReadOnly is returned by CheckWrites.
+var ErrReadOnly = errors.New("the database takes no writes: it is a standby, or set to be read only")
+
+// CheckWrites returns ErrReadOnly where the session's transactions may not write.
+func CheckWrites(ctx context.Context, conn *pgx.Conn) error {
+	var readOnly bool
+	err := conn.QueryRow(ctx, `SELECT current_setting('transaction_read_only')::boolean`).Scan(&readOnly)
+	if err == nil && readOnly {
+		err = ErrReadOnly
+	}
+	return err
+}
+
 // servingLockID is an advisory lock. Every connection of a serving pool holds it shared.
 // Whoever changes what serving nodes have read, the schema or a setting, holds it exclusively.
 // The lock ends with its session, so a killed quotad leaves none behind.

@@ -1,6 +1,6 @@
 // Package quota is the engine: it decides hits, and answers what customers have left.
 //
-// The package owns the way in and out: Engine decides hits (sender.go, decide_all.go), has the
+// The package owns the way in and out: Engine decides hits (engine.go), has the
 // worker do what has an id (operations.go), and reads how customers stand (read.go). It counts
 // what it does (stats.go) and writes what was refused every second (denials.go).
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/quota/lane"
+	"quotad/internal/quota/local"
 	"quotad/internal/quota/locked"
-	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/refusals"
 	"quotad/internal/quota/session"
@@ -24,6 +24,11 @@ import (
 type Options struct {
 	// Connect opens a session of a lane's own, with SessionSettings.
 	Connect func(context.Context) (*pgx.Conn, error)
+	// Confirm makes sure, on a new session, that the database has the history that targets are
+	// resolved in, or has History be another one. Nil: nobody asks.
+	Confirm func(context.Context, *pgx.Conn) error
+	// History is the history that targets must be of, see model.Target.SetHistory. Nil: of any.
+	History func() uint64
 	// Pool serves the reads and the statistics, with PoolSettings.
 	Pool *pgxpool.Pool
 	// Now is the one clock, PostgreSQL's, µs since the Unix epoch. It fails when the
@@ -50,6 +55,9 @@ type Options struct {
 	// customer in a second; default 1,000.
 	MaxNewValues    int
 	MaxReservations int // that a customer may have open on a meter; default 10,000
+	// DecideWithin is how long a batch may take until the database is too slow to be waited for, see
+	// session.Circuit. 0: it may take its time.
+	DecideWithin time.Duration
 	// AlsoAdjusted is a statement that each transaction sends after it has inserted adjustments, with the
 	// same parameters: $1–$4 shard, customer, meter and hour, $5 key, $6 cost, $7 instant, $8 reason. It must
 	// not wait for rows that others lock. "" is none.
@@ -86,6 +94,7 @@ type Engine struct {
 	lanes   []*lane.Lane
 	workers []*locked.Worker
 	node    *queue.Node
+	local   *local.Memory // of outages
 	denials *denials
 	// readTries: each connection of the pool may have died with the server's last restart.
 	readTries int
@@ -93,6 +102,7 @@ type Engine struct {
 	running   sync.WaitGroup // the lanes
 	keeping   sync.WaitGroup // the workers
 	writing   sync.WaitGroup // the writer of denials
+	watching  sync.WaitGroup // the circuit
 }
 
 // NewEngine starts an engine; Close ends it. It does not wait for the database.
@@ -114,10 +124,17 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &queue.Node{MaxQueue: o.MaxQueue, MaxReservations: o.MaxReservations, AlsoAdjusted: o.AlsoAdjusted, Memory: m, Values: queue.NewNewValues(o.MaxNewValues), Options: session.Options{
-		Connect: o.Connect, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, Troubles: session.NewTroubles(o.Log),
+	n := &queue.Node{MaxQueue: o.MaxQueue, MaxReservations: o.MaxReservations, AlsoAdjusted: o.AlsoAdjusted, Memory: m, Values: queue.NewNewValues(o.MaxNewValues), Metrics: queue.NewMetrics(), History: o.History, Options: session.Options{
+		Connect: o.Connect, Confirm: o.Confirm, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, Troubles: session.NewTroubles(o.Log),
 	}}
-	e := &Engine{options: o, node: n, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool, o.Now)}
+	held, err := local.New(o.MemorySize)
+	if err != nil {
+		return nil, err
+	}
+	if o.DecideWithin > 0 {
+		n.Circuit = session.NewCircuit(o.DecideWithin, probeSQL, &n.Options)
+	}
+	e := &Engine{options: o, node: n, local: held, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool, o.Now)}
 	e.Sender = e.From("")
 	for range o.Lanes {
 		w := locked.New(n)
@@ -135,6 +152,13 @@ func (e *Engine) start() {
 	}
 	for _, w := range e.workers {
 		e.keeping.Go(func() { w.Run(ctx) })
+	}
+	if e.node.Circuit != nil {
+		var sessions []*session.Session
+		for i, l := range e.lanes {
+			sessions = append(sessions, &l.Session, &e.workers[i].Session)
+		}
+		e.watching.Go(func() { e.node.Circuit.Run(ctx, sessions) })
 	}
 	e.writing.Go(func() { e.denials.run(ctx, e.options.Log) })
 }
@@ -156,6 +180,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		e.writing.Wait()
 		close(ended)
 	}()
+	defer e.watching.Wait()
 	defer e.cancel()
 	select {
 	case <-ended:
@@ -167,44 +192,52 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// laneOf is the lane of a target's customer, and the worker: there are as many.
-func (e *Engine) laneOf(t *model.Target) int {
-	return int(model.Shard(t.Counters[0].Key.Customer)) % len(e.lanes)
-}
-
-// memoryNow is the instant at which hits may be refused from memory; ok is false while none
-// may. Without a clock none is; the lane says what is wrong.
-func (e *Engine) memoryNow(ctx context.Context) (now int64, ok bool) {
-	if !e.options.MemoryUsable() {
-		return 0, false
+// Failed notes an error for which a hit was answered with a 5xx. Where the database is the cause, it is
+// a trouble, though its sessions and polls may work.
+func (e *Engine) Failed(err error) {
+	if errors.Is(err, session.ErrSlow) {
+		return // the circuit says so
 	}
-	now, err := e.options.Now(ctx)
-	return now, err == nil
-}
-
-// refuse refuses a hit from memory, if that can.
-func (e *Engine) refuse(t *model.Target, now, cost int64) (model.Decision, bool) {
-	d, ok := e.node.Memory.Refuse(t, now, cost)
-	if ok {
-		e.node.Totals.FromMemory.Add(1)
-	}
-	return d, ok
-}
-
-// count adds a decision to the totals, and a refusal to the statistic of denials. A replay was
-// counted when it was decided.
-func (e *Engine) count(r *queue.Result) {
-	switch {
-	case r.Err != nil || r.Decision.Replayed:
-	case r.Decision.Allowed:
-		e.node.Totals.Admitted.Add(1)
-	default:
-		e.node.Totals.Refused.Add(1)
-		hour, _ := r.Decision.Target.RunningHour(r.Decision.At)
-		e.denials.add(&r.Decision, hour)
+	lost := errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrOutcomeUnknown)
+	if lost || session.StateOf(err) != "" {
+		e.node.Troubles.Report(err, e.options.Stopwatch())
 	}
 }
 
 // Trouble is why hits cannot be charged, as far as the last seconds have shown: an
-// ErrNoSession before an ErrUnavailable, or nil.
-func (e *Engine) Trouble() error { return e.node.Troubles.Worst(e.options.Stopwatch()) }
+// ErrNoSession before an ErrUnavailable before any other, or nil. It is ErrSlow while the database is
+// too slow to be waited for.
+func (e *Engine) Trouble() error {
+	worst := e.node.Troubles.Worst(e.options.Stopwatch())
+	if slow := e.node.Circuit.Err(); slow != nil && !errors.Is(worst, session.ErrNoSession) {
+		return slow
+	}
+	return worst
+}
+
+// connectedPause is how often Connected looks.
+const connectedPause = 5 * time.Millisecond
+
+// Connected waits until each lane and each worker has had a session that answered. It returns why
+// one has none as soon as that is known, or ctx's error.
+func (e *Engine) Connected(ctx context.Context) error {
+	looks := time.NewTicker(connectedPause)
+	defer looks.Stop()
+	for {
+		missing := false
+		for i, l := range e.lanes {
+			missing = missing || l.Session.Made() == 0 || e.workers[i].Session.Made() == 0
+		}
+		if !missing {
+			return nil
+		}
+		if err := e.Trouble(); err != nil {
+			return err
+		}
+		select {
+		case <-looks.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

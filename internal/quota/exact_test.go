@@ -128,7 +128,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		"no lock order": replace(locked.LockRows, "FROM unnest(", "FROM (SELECT * FROM unnest(",
 			"attribute, n),\n", "attribute, n) ORDER BY random()) i,\n", "AS i(", "AS u("),
 		"a held row is taken for missing, and so for untouched": func(e *Engine) {
-			e.workers[0].Careful.Store(math.MaxInt64)
+			e.workers[0].SkipUntil.Store(math.MaxInt64)
 			replace(locked.LockFree, "SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state",
 				"SELECT i.n, coalesce(c.at, 0), coalesce(c.hour, 0), coalesce(c.units, 0), coalesce(c.total, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.state, '{}')",
 				"attribute, n),\n", "attribute, n) LEFT JOIN\n", "FOR UPDATE SKIP LOCKED) c", "FOR UPDATE SKIP LOCKED) c ON true")(e)

@@ -65,6 +65,7 @@ func fireTarget(customer int64, limits []*model.Limit, values ...string) *model.
 func (f *fire) prepare(t testing.TB, total int64) {
 	t.Helper()
 	f.start = time.Now()
+	pgtest.Exec(t, f.url, "UPDATE change_number SET number = 2") // the targets' changes
 	limits := func(total int64) []*model.Limit {
 		return []*model.Limit{
 			quotatest.Limit(t, "total", "fixed_window", "3660d", total),

@@ -113,6 +113,11 @@ func TestHotCustomerFarAway(t *testing.T) {
 				o.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return &delayed{Conn: conn, each: 2 * time.Millisecond} })
 			}
 			nodes := []*Engine{db.startEngine(t, clock, far), db.startEngine(t, clock, far)}
+			for _, e := range nodes { // a node serves when it has its sessions
+				if err := e.Connected(pgtest.Context(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			h := &hot{limit: int64(quotatest.Sized(1000, 3000, 30_000)), callers: 64, values: values}
 			h.useUp(t, nodes...)
 			reconciled(t, db)
@@ -131,32 +136,32 @@ func TestHotCustomerFarAway(t *testing.T) {
 // leastTogether is how many of the 64 hits that wait at a time go together at least.
 const leastTogether = 6
 
-// TestHotCustomerOfCautiousNodes: two nodes that wait for no row charge one customer, exactly,
+// TestHotCustomerOfSkippingNodes: two nodes that wait for no row charge one customer, exactly,
 // and answer each hit.
-func TestHotCustomerOfCautiousNodes(t *testing.T) {
+func TestHotCustomerOfSkippingNodes(t *testing.T) {
 	for name, values := range map[string][]string{"own counter": nil, "shared values": {"1", "2", "3"}} {
 		t.Run(name, func(t *testing.T) {
 			db, clock := newTestDB(t), quotatest.NewClock(quotatest.Epoch)
 			still := func(o *Options) { o.Stopwatch = func() time.Duration { return time.Hour } }
 			nodes := []*Engine{db.startEngine(t, clock, still), db.startEngine(t, clock, still)}
 			for _, e := range nodes {
-				e.workers[0].BeCautious() // for as long as the stopwatch stands
+				e.workers[0].SkipLocked() // for as long as the stopwatch stands
 			}
 			h := &hot{limit: int64(quotatest.Sized(1000, 3000, 30_000)), callers: 64, values: values}
 			h.useUp(t, nodes...)
 			reconciled(t, db)
 			for i, e := range nodes {
-				if s := e.Stats(); s.Swapped > 0 || !e.workers[0].Cautious() || s.Queued > 0 {
-					t.Errorf("node %d was not cautious, or left hits: %+v", i, s)
+				if s := e.Stats(); s.Swapped > 0 || !e.workers[0].SkipsLocked() || s.Queued > 0 {
+					t.Errorf("node %d does not skip locked rows, or left hits: %+v", i, s)
 				}
 			}
 		})
 	}
 }
 
-// TestCautiousNodeBesideAHeldRow: while somebody holds a customer's row, a cautious node answers
+// TestSkippingNodeBesideAHeldRow: while somebody holds a customer's row, a node that skips locked rows answers
 // the hits of others, and answers those of that customer once the row is free.
-func TestCautiousNodeBesideAHeldRow(t *testing.T) {
+func TestSkippingNodeBesideAHeldRow(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, func(o *Options) { o.Stopwatch = func() time.Duration { return time.Hour } })
 	limit := quotatest.Window(t, "a", 1000, "1d")
@@ -167,7 +172,7 @@ func TestCautiousNodeBesideAHeldRow(t *testing.T) {
 		}
 	}
 	tx := db.HoldRow(ctx, t, 1, true)
-	e.workers[0].BeCautious()
+	e.workers[0].SkipLocked()
 	late := make(chan error, 1)
 	go func() {
 		d, err := e.Decide(ctx, held, 1)

@@ -159,7 +159,7 @@ func TestLostWithPlainHits(t *testing.T) {
 				}
 			}
 			for i := range ids {
-				r := ids[i].Wait(ctx)
+				r := ids[i].Wait(ctx, true)
 				if r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed != (c.at == breakAt{"COMMIT", behindIt}) {
 					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.String(), r.Err)
 				}

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"quotad/internal/quota/locked"
@@ -19,6 +20,13 @@ func (e *Engine) worker(t *model.Target) *locked.Worker {
 // Refund gives units back; see locked.Refund.
 func (s Sender) Refund(ctx context.Context, r locked.Refund) (locked.Refunded, error) {
 	return s.engine.worker(r.Target).Refund(ctx, s.id, r)
+}
+
+// SetLevel sets what is held of a level meter; see locked.SetLevel.
+func (s Sender) SetLevel(ctx context.Context, t *model.Target, level int64) (model.Decision, error) {
+	d, err := s.engine.worker(t).SetLevel(ctx, s.id, t, level)
+	s.engine.count(&queue.Result{Decision: d, Err: err})
+	return d, err
 }
 
 // Reserve charges units until they are committed or given back; see locked.Reserve.
@@ -46,6 +54,23 @@ func (s Sender) Release(ctx context.Context, t *model.Target, r locked.Reservati
 // Expire takes off what has expired of the holds of a target's counters; see locked.Expire.
 func (e *Engine) Expire(ctx context.Context, t *model.Target) error {
 	return e.worker(t).Expire(ctx, t)
+}
+
+// Notify raises what customers' own counters have reached since their limits were edited; see
+// locked.Worker.Notify. Whoever's target is stale is left out: a newer change of it is to come. The error is
+// the first one.
+func (e *Engine) Notify(ctx context.Context, targets []*model.Target) (first error) {
+	waiting := make([]func(context.Context) error, len(targets))
+	for i, t := range targets {
+		waiting[i] = e.worker(t).Notify(t)
+	}
+	for _, wait := range waiting {
+		err := wait(ctx)
+		if _, stale := errors.AsType[*model.StaleError](err); err != nil && !stale && first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // Adjust corrects usage; see locked.Adjust.
@@ -78,16 +103,33 @@ func (e *Engine) Fence(ctx context.Context, fences []locked.Fence) []error {
 	return errs
 }
 
+// BringBack brings counters back that are ahead of the clock; see locked.Worker.BringBack. It returns
+// what became of each, in their order.
+func (e *Engine) BringBack(ctx context.Context, counters []locked.Ahead) []locked.Brought {
+	all := make([]locked.Brought, len(counters))
+	shares, places := make([][]locked.Ahead, len(e.workers)), make([][]int, len(e.workers))
+	for i, c := range counters {
+		lane := e.laneOf(c.Target)
+		shares[lane], places[lane] = append(shares[lane], c), append(places[lane], i)
+	}
+	for lane, share := range shares {
+		for n, b := range e.workers[lane].BringBack(ctx, share) {
+			all[places[lane][n]] = b
+		}
+	}
+	return all
+}
+
 // ImportAll does imports, each for itself and those of one customer and meter in their
 // order. An error is one of locked.Import's.
 func (s Sender) ImportAll(ctx context.Context, imports []locked.Import) []locked.Imported {
-	waiting := make([]func(context.Context) locked.Imported, len(imports))
+	waiting := make([]func(context.Context, bool) locked.Imported, len(imports))
 	for i := range imports {
 		waiting[i] = s.engine.worker(imports[i].Target).Import(s.id, &imports[i])
 	}
 	results := make([]locked.Imported, len(imports))
 	for i, wait := range waiting {
-		results[i] = wait(ctx)
+		results[i] = wait(ctx, ctx.Err() == nil) // one grace is enough for all
 	}
 	return results
 }

@@ -37,6 +37,34 @@ func shardsOf(customers []int64) []int16 {
 	return shards
 }
 
+// LevelChange is what a customer holds of a level meter from At on, µs.
+type LevelChange struct{ At, Level int64 }
+
+// $1–$3 shards, customers and level meters, $4–$5 the time, $6 how many.
+const changesSQL = `
+SELECT i.n, l.at, l.level
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) WITH ORDINALITY AS i(shard, customer, meter, n)
+CROSS JOIN LATERAL (
+	(SELECT at, level FROM levels WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND at < $4 ORDER BY at DESC LIMIT 1)
+	UNION ALL
+	SELECT at, level FROM levels WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND at >= $4 AND at < $5) l
+ORDER BY i.n, l.at LIMIT $6`
+
+// LevelChanges returns what customers held of level meters in [from, to) µs: its changes, and the last
+// one before. The i-th list is of customers[i] and meters[i]. full is as of Past.
+func (e *Engine) LevelChanges(ctx context.Context, customers []int64, meters []int32, from, to int64, most int) (changes [][]LevelChange, full bool, err error) {
+	type row struct{ N, At, Level int64 }
+	rows, err := collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[row], changesSQL, shardsOf(customers), customers, meters, from, to, most+1)
+	if err != nil {
+		return nil, false, err
+	}
+	changes = make([][]LevelChange, len(customers))
+	for _, r := range rows[:min(len(rows), most)] {
+		changes[r.N-1] = append(changes[r.N-1], LevelChange{r.At, r.Level})
+	}
+	return changes, len(rows) > most, nil
+}
+
 // An hour that is being moved to the table of usage counts once: it is one statement.
 const pastSQL = `
 SELECT i.n, u.hour, least(sum(u.admitted), 9223372036854775807)::bigint, least(sum(u.denied), 9223372036854775807)::bigint

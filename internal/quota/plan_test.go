@@ -18,7 +18,7 @@ import (
 
 // insertOnly are the statements that look nothing up.
 var insertOnly = regexp.MustCompile("^(" + string(locked.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(locked.MakeValues) + "|deny|refuse|" + string(locked.IssueReceipts) + ".|" +
-	string(locked.OpenHolds) + "|" + string(locked.AddUsage) + "|" + string(locked.AddAdjustments) + "|" + string(locked.AddAudit) + ")$")
+	string(locked.OpenHolds) + "|" + string(locked.AddUsage) + "|" + string(locked.AddAdjustments) + "|" + string(locked.AddAudit) + "|" + string(locked.AddReached) + ")$")
 
 // sessionStatements are those of a lane's session and of a worker's, poolStatements those of the
 // pool's.
@@ -28,7 +28,7 @@ func sessionStatements() map[string]string {
 		all[string(name)] = text
 	}
 	for name, text := range locked.Statements() {
-		if name != locked.ReadTurn { // a table of one row
+		if name != locked.ReadTurn && name != locked.ReadNewest { // tables of one row
 			all[string(name)] = text
 		}
 	}
@@ -38,7 +38,7 @@ func sessionStatements() map[string]string {
 func poolStatements() map[string]string {
 	return map[string]string{
 		"read": readSQL, "usage": usageSQL, "deny": denySQL, "refuse": refuseSQL, "spells": spellsSQL, "open": openSQL, "trim_keys": upkeep.TrimKeysSQL, "trim": upkeep.TrimSQL,
-		"page": upkeep.PageSQL, "latest": latestSQL, "values": upkeep.ValuesSQL, "clean": upkeep.DeleteSQL,
+		"page": upkeep.PageSQL, "latest": latestSQL, "level_changes": changesSQL, "values": upkeep.ValuesSQL, "clean": upkeep.DeleteSQL,
 	}
 }
 
@@ -54,6 +54,8 @@ var fillOtherSQL = []string{
 	SELECT i % 1024, i % 1000, 1 + i % 3, '', i, 1, 1, md5(i::text)::uuid, '{1}' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 	`INSERT INTO refusals (shard, customer, meter, minute, limit_name, first_at, last_at, units, written_at)
 	SELECT i % 1024, i % 1000, 1 + i % 3, 60000000 * i::bigint, 'hourly', i, i, 1, 1 FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
+	`INSERT INTO levels (shard, customer, meter, at, level, integral)
+	SELECT i % 1024, i % 1000, -1 - i % 3, i, 1, 0 FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 	`INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason)
 	SELECT i % 1024, i % 1000, 1 + i % 3, i, md5(i::text)::uuid, 1, 1, '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 }
@@ -85,7 +87,8 @@ func testPlans(ctx context.Context, t *testing.T, db *testDB, kinds []planned) {
 	if testing.Short() {
 		large = 20_000
 	}
-	for _, table := range []string{"counters", "usage", "receipts_0", "holds", "adjustments", "refusals"} {
+	quotatest.MakeMonths(ctx, t, db.Pool)
+	for _, table := range []string{"counters", "usage_first", "receipts_0", "holds", "adjustments_first", "refusals", "levels"} {
 		db.Exec(ctx, t, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)")
 	}
 	sessions := make([][]*quotatest.Planned, len(kinds)) // of each kind, one a stage
@@ -94,13 +97,13 @@ func testPlans(ctx context.Context, t *testing.T, db *testDB, kinds []planned) {
 		rows    int
 		analyze bool
 	}{{"empty", 0, false}, {"one and analyzed", 1, true}, {"tiny", 3, false}, {"tiny and analyzed", 3, true}, {"fresh", large / 10, false}, {"large", large, false}, {"large and analyzed", large, true}} {
-		db.Exec(ctx, t, quotatest.FillSQL, stage.rows)
-		db.Exec(ctx, t, fillUsageSQL, stage.rows)
+		db.Fill(ctx, t, quotatest.FillSQL, stage.rows)
+		db.Fill(ctx, t, fillUsageSQL, stage.rows)
 		for _, sql := range fillOtherSQL {
-			db.Exec(ctx, t, sql, stage.rows)
+			db.Fill(ctx, t, sql, stage.rows)
 		}
 		if stage.analyze {
-			db.Exec(ctx, t, "ANALYZE counters, usage, receipts_0, holds, adjustments, refusals")
+			db.Exec(ctx, t, "ANALYZE counters, usage, receipts_0, holds, adjustments, refusals, levels")
 		}
 		for k, kind := range kinds {
 			sessions[k] = append(sessions[k], quotatest.PrepareAll(ctx, t, kind.session(), kind.statements))
@@ -119,15 +122,21 @@ func TestPlanWalk(t *testing.T) {
 		node quotatest.PlanNode
 		good bool
 	}{
-		"look-up":     {lookup, true},
-		"nested":      {quotatest.PlanNode{Type: "Nested Loop", Plans: []quotatest.PlanNode{{Type: "Function Scan"}, lookup}}, true},
-		"usage":       {quotatest.PlanNode{Type: "Index Scan", Relation: "usage", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"}, true},
-		"seq scan":    {quotatest.PlanNode{Type: "Seq Scan", Relation: "counters"}, false},
-		"bitmap":      {quotatest.PlanNode{Type: "Bitmap Heap Scan", Relation: "usage"}, false},
-		"whole index": {quotatest.PlanNode{Type: "Index Scan", Relation: "counters"}, false},
-		"part of key": {quotatest.PlanNode{Type: "Index Scan", Relation: "counters", IndexCond: strings.Replace(all, "c.meter", "c.water", 1)}, false},
-		"hash join":   {quotatest.PlanNode{Type: "Hash Join", Plans: []quotatest.PlanNode{lookup}}, false},
-		"materialize": {quotatest.PlanNode{Type: "Nested Loop", Plans: []quotatest.PlanNode{{Type: "Materialize", Plans: []quotatest.PlanNode{lookup}}}}, false},
+		"look-up": {lookup, true},
+		"nested":  {quotatest.PlanNode{Type: "Nested Loop", Plans: []quotatest.PlanNode{{Type: "Function Scan"}, lookup}}, true},
+		"a month": {quotatest.PlanNode{Type: "Index Scan", Relation: "usage_2027_01", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"}, true},
+		"months": {quotatest.PlanNode{Type: "Append", Plans: []quotatest.PlanNode{
+			{Type: "Index Scan", Relation: "usage_first", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"},
+			{Type: "Index Scan", Relation: "usage_default", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"},
+		}}, false},
+		"a month without its hour": {quotatest.PlanNode{Type: "Index Scan", Relation: "usage_2027_01", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1))"}, false},
+		"usage":                    {quotatest.PlanNode{Type: "Index Scan", Relation: "usage", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"}, true},
+		"seq scan":                 {quotatest.PlanNode{Type: "Seq Scan", Relation: "counters"}, false},
+		"bitmap":                   {quotatest.PlanNode{Type: "Bitmap Heap Scan", Relation: "usage"}, false},
+		"whole index":              {quotatest.PlanNode{Type: "Index Scan", Relation: "counters"}, false},
+		"part of key":              {quotatest.PlanNode{Type: "Index Scan", Relation: "counters", IndexCond: strings.Replace(all, "c.meter", "c.water", 1)}, false},
+		"hash join":                {quotatest.PlanNode{Type: "Hash Join", Plans: []quotatest.PlanNode{lookup}}, false},
+		"materialize":              {quotatest.PlanNode{Type: "Nested Loop", Plans: []quotatest.PlanNode{{Type: "Materialize", Plans: []quotatest.PlanNode{lookup}}}}, false},
 	} {
 		if _, err := c.node.Walk(); (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)

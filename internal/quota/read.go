@@ -20,15 +20,25 @@ import (
 type Standing struct {
 	model.Decision               // of cost 0: its views say used, remaining and reset
 	PeriodStart, PeriodEnd int64 // the billing period that holds Now, µs, [start, end)
-	PeriodUsed             int64 // units admitted in it, the running hour included
+	PeriodUsed             int64 // units admitted in it, the running hour included; of a level meter what is held
 	Now                    int64 // the reading of the customer's clock that all of it was judged at, µs
 }
 
 // Look judges a hit on what is stored and charges nothing (dry run, cost 0).
 func (e *Engine) Look(ctx context.Context, t *model.Target, cost int64) (model.Decision, error) {
-	r := make([]queue.Result, 1)
-	e.lookAll(ctx, []model.Hit{{Target: t, Cost: cost}}, r)
+	hits, r := []model.Hit{{Target: t, Cost: cost}}, make([]queue.Result, 1)
+	e.lookAll(ctx, hits, r)
+	barLooks(hits, r)
 	return r[0].Decision, r[0].Err
+}
+
+// barLooks refuses looks as their hits would be. Other reads go on.
+func barLooks(hits []model.Hit, results []queue.Result) {
+	for i := range hits {
+		if r := &results[i]; r.Err == nil {
+			r.Err = hits[i].Target.Barred(r.Decision.At)
+		}
+	}
 }
 
 // lookAll looks for many hits with one statement, which reads each target once. Once nobody waits
@@ -99,11 +109,12 @@ func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Targ
 
 // A counter that is not there yet is untouched. All of it is one statement, and so one snapshot.
 // $1–$4 key, $5–$6 the period whose usage is summed; an empty one sums nothing, and so does the
-// counter of an attribute's value. Arrays come in binary, in whatever mode the pool sends queries. The holds are of counters that have any: for each list of limits
+// counter of an attribute's value. $7–$8 enclose the periods: by them PostgreSQL leaves out all other
+// months before it opens them. Arrays come in binary, in whatever mode the pool sends queries. The holds are of counters that have any: for each list of limits
 // an array, in binary, of how many limits, those, and of all their holds the expiries, the instants
 // and the costs.
 const readSQL = `
-SELECT array_send(c.state), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), ` + usage.PeriodUnits + `,
+SELECT array_send(c.state), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.total, 0), ` + usage.PeriodUnits + `,
        CASE WHEN c.state[1] = 0 THEN
          (SELECT string_agg(array_send(h.limits || h.expires_at || h.at || h.cost), ''::bytea)
           FROM (SELECT cardinality(limits)::bigint || limits AS limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at,
@@ -115,25 +126,33 @@ SELECT array_send(c.state), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, period_start, period_end, n)
 LEFT JOIN LATERAL (
-	SELECT state, at, version, change,
+	SELECT state, at, version, change, total,
 		CASE WHEN i.attribute = '' AND hour >= i.period_start AND hour < i.period_end THEN units END AS units FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	OFFSET 0) c ON true
 LEFT JOIN LATERAL (
 	SELECT sum(admitted) AS units, max(admitted) AS fullest FROM usage
-	WHERE i.attribute = '' AND i.period_start < i.period_end
+	WHERE i.attribute = '' AND i.period_start < i.period_end AND hour >= $7 AND hour < $8
 	  AND shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.period_start AND hour < i.period_end) u ON true
 LEFT JOIN LATERAL (
 	SELECT sum(cost) AS cost FROM adjustments
-	WHERE i.attribute = '' AND i.period_start < i.period_end
+	WHERE i.attribute = '' AND i.period_start < i.period_end AND hour >= $7 AND hour < $8
 	  AND shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.period_start AND hour < i.period_end) a ON true
 ORDER BY n`
 
 // stored is a target's counters as readSQL returns them.
 type stored struct {
 	rows []model.Row
-	used int64 // in the period asked for
+	used int64 // in the period asked for; the level of a level meter
 	bad  error // a row cannot be read
+}
+
+// hold has the counters of a level meter say what is held.
+func (s *stored) hold(t *model.Target, totals []int64) {
+	if t.Level {
+		t.Levels(s.rows, totals)
+		s.used = totals[0]
+	}
 }
 
 // judge is the decision of the Go model on what is stored. What has expired of holds counts
@@ -147,7 +166,7 @@ func (s *stored) judge(t *model.Target, now, cost int64) (model.Decision, error)
 	if s.bad != nil {
 		return model.Decision{}, s.bad
 	}
-	if newest > t.Change {
+	if newest > t.AsOf() {
 		return model.Decision{}, &model.StaleError{Change: newest}
 	}
 	if err := t.Over(at); err != nil {
@@ -189,6 +208,31 @@ func (e *Engine) now(ctx context.Context) (int64, error) {
 	return now, nil
 }
 
+// readCounter is a counter as readSQL returns it.
+type readCounter struct {
+	model.Row
+	total, used int64
+	bad         error // why it cannot be read, which is the fault of this counter only
+}
+
+func scanCounter(r pgx.CollectableRow) (c readCounter, err error) {
+	var state, holds []byte
+	if err = r.Scan(&state, &c.At, &c.Version, &c.Change, &c.total, &c.used, &holds); err != nil {
+		return c, err
+	}
+	if state != nil {
+		c.State, err = session.ReadInts(state)
+		c.State, _ = model.Unmarked(c.State)
+	}
+	if err == nil {
+		c.Holds, err = readHolds(holds)
+	}
+	if err != nil {
+		c.bad = fmt.Errorf("%w: %w", model.ErrMalformed, err)
+	}
+	return c, nil
+}
+
 // read reads the counters of targets, and what period says of each (nil: nothing).
 func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, period func(i int, now int64) (start, end int64)) ([]stored, int64, error) {
 	from, tries := Querier(e.options.Pool), e.readTries
@@ -210,35 +254,30 @@ func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, per
 			keys.Add(t.Counters[c].Key)
 			starts, ends = append(starts, start), append(ends, end)
 		}
+		if from, to, capped := t.CapPeriod(); capped { // its usage, beside what is asked for
+			keys.Add(t.Counters[0].Key)
+			starts, ends = append(starts, from), append(ends, to)
+		}
 	}
-	type counter struct {
-		model.Row
-		used int64
-		bad  error
-	}
-	counters, err := collect(ctx, from, tries, func(r pgx.CollectableRow) (c counter, err error) {
-		var state, holds []byte
-		if err = r.Scan(&state, &c.At, &c.Version, &c.Change, &c.used, &holds); err != nil {
-			return c, err
-		}
-		if state != nil {
-			c.State, err = session.ReadInts(state)
-			c.State, _ = model.Unmarked(c.State)
-		}
-		if err == nil {
-			c.Holds, err = readHolds(holds)
-		}
-		if err != nil { // the fault of this counter only
-			c.bad = fmt.Errorf("%w: %w", model.ErrMalformed, err)
-		}
-		return c, nil
-	}, readSQL, keys.Shard, keys.Customer, keys.Meter, keys.Attribute, starts, ends)
+	first, last := model.Enclose(starts, ends)
+	counters, err := collect(ctx, from, tries, scanCounter, readSQL, keys.Shard, keys.Customer, keys.Meter, keys.Attribute, starts, ends, first, last)
 	if err != nil {
 		return nil, 0, err
 	}
 	all := make([]stored, len(targets))
+	newest := int64(-1)
 	for i, t := range targets {
+		var totals []int64
 		for c := range t.Counters {
+			totals = append(totals, counters[0].total)
+			if counters[0].Change > t.AsOf() {
+				if newest < 0 {
+					if newest, err = e.newest(ctx, from, tries); err != nil {
+						return nil, 0, err
+					}
+				}
+				counters[0].Change = min(counters[0].Change, newest) // above it, it is of no change
+			}
 			all[i].rows = append(all[i].rows, counters[0].Row)
 			all[i].used += counters[0].used
 			if err := cmp.Or(counters[0].bad, t.Check(t.Counters[c].Key.Attribute, &counters[0].Row)); err != nil {
@@ -246,8 +285,24 @@ func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, per
 			}
 			counters = counters[1:]
 		}
+		if t.Capped() {
+			if own := &all[i].rows[0]; t.Uncounted(own.State) {
+				own.State = t.CountCap(own.State, counters[0].used)
+			}
+			counters = counters[1:]
+		}
+		all[i].hold(t, totals)
 	}
 	return all, now, nil
+}
+
+// newest is the number of the database's newest change.
+func (e *Engine) newest(ctx context.Context, from Querier, tries int) (int64, error) {
+	all, err := collect(ctx, from, tries, pgx.RowTo[int64], `SELECT number FROM change_number WHERE one`)
+	if err != nil {
+		return 0, err
+	}
+	return all[0], nil
 }
 
 // malformed is what is told of a counter whose row cannot be read. The log names the counter.
@@ -280,6 +335,15 @@ GROUP BY hour ORDER BY hour LIMIT $6`
 // included, at most limit of them; hours in which nothing happened are left out.
 func (e *Engine) Usage(ctx context.Context, customer int64, meter int32, from, to int64, limit int) ([]UsageHour, error) {
 	return collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[UsageHour], usageSQL, model.Shard(customer), customer, meter, from, to, limit)
+}
+
+// Archive says which hours were taken out. Ask for it after the hours that it may explain.
+func (e *Engine) Archive(ctx context.Context) (usage.Archive, error) {
+	all, err := collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[usage.Archive], usage.ArchiveSQL)
+	if err != nil {
+		return usage.Archive{}, err
+	}
+	return all[0], nil
 }
 
 // collect runs a query that only reads. After a restart of the server each connection of

@@ -3,10 +3,13 @@ package quota
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
@@ -90,5 +93,65 @@ func TestCutOff(t *testing.T) {
 	}
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A new session charges nothing before it was confirmed, and then nothing for targets of another
+// history: by swaps, under locks, and from the memory of refusals.
+func TestHistory(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	var history atomic.Uint64
+	var open atomic.Bool
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) {
+		o.History = history.Load
+		o.Confirm = func(context.Context, *pgx.Conn) error {
+			if !open.Load() {
+				return errors.New("another history, perhaps")
+			}
+			history.Store(1) // it is another
+			return nil
+		}
+	})
+	of := func(history uint64) *model.Target {
+		target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 2, "1d"))
+		target.SetHistory(history, nil)
+		return target
+	}
+	ways := map[string]func(*model.Target) error{
+		"swap": func(t *model.Target) error { _, err := e.Decide(ctx, t, 1); return err },
+		"locked": func(t *model.Target) error {
+			return e.DecideAll(ctx, []model.Hit{{Target: t, Cost: 1, ID: model.NewID("hit", fmt.Sprint(t.History), "1")}})[0].Err
+		},
+	}
+	old := of(0)
+	for name, way := range ways {
+		if err := way(old); !errors.Is(err, session.ErrNoSession) {
+			t.Errorf("%s: %v before a session was confirmed", name, err)
+		}
+	}
+	open.Store(true)
+	for name, way := range ways {
+		var stale *model.StaleError
+		pgtest.Eventually(t, name+" on a confirmed session", func() bool { return errors.As(way(old), &stale) })
+		if stale.Change != 0 {
+			t.Errorf("%s: to be resolved at change %d", name, stale.Change)
+		}
+		if err := way(of(1)); err != nil {
+			t.Errorf("%s: %v of the history that there is", name, err)
+		}
+	}
+	if got := pgtest.Query[int64](t, db.URL, "SELECT sum(total)::bigint FROM counters"); got != 2 {
+		t.Errorf("%d units were charged, not 2", got)
+	}
+	// Memory says no for the history that there is, and says nothing of another.
+	if d, err := e.Decide(ctx, of(1), 1); err != nil || d.Allowed {
+		t.Fatal(d.String(), err)
+	}
+	before := e.Stats().FromMemory
+	if d, err := e.Decide(ctx, of(1), 1); err != nil || d.Allowed || e.Stats().FromMemory != before+1 {
+		t.Errorf("%s, %v, not from memory", d.String(), err)
+	}
+	if _, err := e.Decide(ctx, of(2), 1); err == nil || e.Stats().FromMemory != before+1 {
+		t.Errorf("%v, from memory", err)
 	}
 }

@@ -27,7 +27,7 @@ func TestMalformedRowIsTold(t *testing.T) {
 		},
 		"a hit with an id": func(ctx context.Context, e *Engine, bad, _ *model.Target) func() error {
 			o := e.worker(bad).Submit("", &model.Hit{Target: bad, Cost: 1, ID: model.NewID("hit", "bad")})
-			return func() error { return o.Wait(ctx).Err }
+			return func() error { return o.Wait(ctx, true).Err }
 		},
 		"one of an atomic batch": func(ctx context.Context, e *Engine, bad, good *model.Target) func() error {
 			return e.together(ctx, []model.Hit{{Target: good, Cost: 1}, {Target: bad, Cost: 1, ID: model.NewID("hit", "bad")}, {Target: good, Cost: 1000}})
@@ -64,7 +64,7 @@ func TestMalformedRowIsTold(t *testing.T) {
 				}
 			}
 			for i, o := range []locked.Once{id, behind} {
-				if r := o.Wait(ctx); r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed {
+				if r := o.Wait(ctx, true); r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed {
 					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.String(), r.Err)
 				}
 			}

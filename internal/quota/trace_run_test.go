@@ -232,8 +232,8 @@ func (r *traceRun) inOrder(now int64, hits []model.Hit, results []queue.Result) 
 		case d.AsOf == 0:
 			after := model.Judge(d.Target, r.model.rows(d.Target), now, 0)
 			after.Shift(-used)
-			if d.Cost <= after.Room() {
-				return fmt.Errorf("hit %d: %s was refused, but there was room for %d", i, d.String(), after.Room())
+			if d.Cost <= after.Headroom() {
+				return fmt.Errorf("hit %d: %s was refused, but there was room for %d", i, d.String(), after.Headroom())
 			}
 		}
 	}

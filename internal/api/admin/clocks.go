@@ -61,7 +61,7 @@ func (s *Room) clockRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "putClock", Summary: "Create or set a test clock",
-			Request: reflect.TypeFor[client.ClockRequest](), Response: clock, Status: serve.Put200or201,
+			Request: reflect.TypeFor[client.ClockRequest](), Response: clock, Status: serve.Put200or201, Problems: []*problem.Kind{problem.KindArchived},
 		}, Handle: s.putClock},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "getClock", Summary: "Get a test clock",

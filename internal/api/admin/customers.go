@@ -21,7 +21,8 @@ func showCustomer(c *plans.Customer) client.Customer {
 	body := client.Customer{
 		Key: c.Key, Name: c.Name, Plan: c.Plan, PlanVersion: c.PlanVersion, EffectiveVersion: c.EffectiveVersion,
 		Timezone: c.Timezone, BillingAnchor: c.BillingAnchor, Metadata: c.Metadata, Features: c.Features, TestClock: c.TestClock, Anonymous: c.Anonymous,
-		CreatedAt: c.CreatedAt, ArchivedAt: c.ArchivedAt, ErasedAt: c.ErasedAt,
+		CreatedAt: c.CreatedAt, ArchivedAt: c.ArchivedAt, ErasedAt: c.ErasedAt, Suspension: (*client.Suspension)(c.Suspension),
+		ScheduledChange: (*client.ScheduledChange)(c.Scheduled),
 	}
 	if body.Metadata == nil {
 		body.Metadata = map[string]string{}
@@ -30,8 +31,8 @@ func showCustomer(c *plans.Customer) client.Customer {
 }
 
 func (in *customerRequest) check() (bad model.FieldErrors) {
-	if in.Change != nil && *in.Change != "now" {
-		bad = append(bad, model.FieldError{Field: "change", Detail: `must be "now", or left out: then another plan's interval and prices count from the next period on`})
+	if in.Change != "" && in.Change != plans.ChangeNow && in.Change != plans.ChangeLimitsNow {
+		bad = append(bad, model.FieldError{Field: "change", Detail: `must be "now" or "limits_now", or left out where neither plan costs anything`})
 	}
 	return bad
 }
@@ -55,7 +56,7 @@ func (s *Room) putCustomer(c *serve.Call) (serve.Answer, error) {
 	customer, isNew, err := s.Store.PutCustomer(c.Ctx(), key, plans.CustomerInput{
 		Name: in.Name, Plan: in.Plan, PlanVersion: in.PlanVersion, Timezone: in.Timezone,
 		BillingAnchor: in.BillingAnchor, Metadata: in.Metadata, Features: in.Features, TestClock: in.TestClock,
-		EndPeriod: in.Change != nil,
+		Change: in.Change,
 	}, pre)
 	if err != nil {
 		return serve.Answer{}, err
@@ -120,9 +121,34 @@ func (s *Room) archiveCustomer(c *serve.Call) (serve.Answer, error) {
 	return customerAnswer(http.StatusOK, customer), nil
 }
 
+func (s *Room) putSuspension(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	var in client.SuspensionRequest
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
+	}
+	is, err := s.Store.Suspend(c.Ctx(), key, in.Reason)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	return serve.Answer{Status: http.StatusOK, Body: client.Suspension(is)}, nil
+}
+
+func (s *Room) deleteSuspension(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	return serve.Answer{Status: http.StatusNoContent}, s.Store.Resume(c.Ctx(), key)
+}
+
 func (s *Room) customerRoutes() []serve.Route {
 	missing := []*problem.Kind{problem.KindNotFound}
 	customer := reflect.TypeFor[client.Customer]()
+	const suspension = "/v1/customers/{key}/suspension"
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/customers/{key}", Access: apidoc.AdminOnly, Tag: "Customers", ID: "putCustomer", Summary: "Write a customer",
@@ -144,5 +170,14 @@ func (s *Room) customerRoutes() []serve.Route {
 			Params:   []apidoc.Param{{Name: "erase", Type: "boolean", Doc: "`true` also removes what identifies a person. There is no way back."}},
 			Response: customer, Status: []int{http.StatusOK, http.StatusNoContent}, Problems: missing,
 		}, Handle: s.archiveCustomer},
+		{Operation: apidoc.Operation{
+			Method: "PUT", Pattern: suspension, Access: apidoc.AdminOnly, Tag: "Customers", ID: "suspendCustomer", Summary: "Suspend a customer",
+			Request: reflect.TypeFor[client.SuspensionRequest](), Response: reflect.TypeFor[client.Suspension](), Status: serve.OK200,
+			Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+		}, Handle: s.putSuspension},
+		{Operation: apidoc.Operation{
+			Method: "DELETE", Pattern: suspension, Access: apidoc.AdminOnly, Tag: "Customers", ID: "resumeCustomer", Summary: "End a suspension",
+			Status: serve.Done204, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+		}, Handle: s.deleteSuspension},
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func showMeter(m plans.Meter) client.Meter {
-	return client.Meter{Key: m.Key, Unit: m.Unit, Name: m.Name}
+	return client.Meter{Key: m.Key, Unit: m.Unit, Name: m.Name, Kind: m.Kind()}
 }
 
 func (s *Room) putMeter(c *serve.Call) (serve.Answer, error) {
@@ -25,7 +25,7 @@ func (s *Room) putMeter(c *serve.Call) (serve.Answer, error) {
 	if err := request.Decode(c.Body, &in); err != nil {
 		return serve.Answer{}, err
 	}
-	m, isNew, err := s.Store.PutMeter(c.Ctx(), key, plans.PutMeterInput{Unit: in.Unit, Name: in.Name})
+	m, isNew, err := s.Store.PutMeter(c.Ctx(), key, plans.PutMeterInput{Unit: in.Unit, Name: in.Name, Kind: in.Kind})
 	if err != nil {
 		return serve.Answer{}, err
 	}
@@ -52,7 +52,7 @@ func (s *Room) meterRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/meters/{key}", Access: apidoc.AdminOnly, Tag: "Meters", ID: "putMeter", Summary: "Declare a meter",
-			Request: reflect.TypeFor[client.MeterRequest](), Response: meter, Status: serve.Put200or201,
+			Request: reflect.TypeFor[client.MeterRequest](), Response: meter, Status: serve.Put200or201, Problems: []*problem.Kind{problem.KindConflict},
 		}, Handle: s.putMeter},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/meters/{key}", Access: apidoc.Readers, Tag: "Meters", ID: "getMeter", Summary: "Get a meter",

@@ -5,11 +5,15 @@ import "quotad/internal/api/respond"
 // Example is what an operation's documentation shows: the key or id in its path, its body
 // and its answer. They go into the OpenAPI document, which is validated with them, and
 // the requests are sent by a test.
-type Example struct{ Path, Query, Request, Response string }
+type Example struct {
+	Path, Query, Request, Response string
+	Headers                        []string // names and values, in turns
+}
 
 // Examples are those of all operations, by the operation's id. On the demo of
 // quotad serve --demo the requests can be pasted as they are.
 var Examples = map[string]Example{
+	"authorize": {Query: "?meter=requests", Headers: []string{"X-Quotad-Customer", "acme"}},
 	"hit": {
 		Request: `{"customer": "acme", "meter": "requests", "cost": 1}`,
 		Response: `{
@@ -48,6 +52,19 @@ var Examples = map[string]Example{
     {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
      "used": 2, "remaining": 4998, "exceeded": false, "retry_after_ms": 0,
      "reset_at": "2026-11-20T07:00:00Z", "window": "1h"}
+  ]
+}`,
+	},
+	"putLevel": {
+		Path:    "acme",
+		Request: `{"level": 4}`,
+		Response: `{
+  "allowed": true, "customer": "acme", "meter": "seats", "cost": 1,
+  "at": "2026-11-20T06:00:00.123456Z", "replayed": false, "retry_after_ms": 0,
+  "limits": [
+    {"name": "seats", "algorithm": "allocation", "mode": "hard", "limit": 5,
+     "used": 4, "remaining": 1, "exceeded": false, "retry_after_ms": 0,
+     "reset_at": null, "window": null}
   ]
 }`,
 	},
@@ -108,7 +125,7 @@ var Examples = map[string]Example{
   ],
   "meters": [
     {"meter": "requests", "unit": "request", "period_start": "2026-11-20T05:00:00Z",
-     "period_end": "2026-12-20T05:00:00Z", "used": 3, "included": 0, "overage": 3, "price_version": 1,
+     "period_end": "2026-12-20T05:00:00Z", "kind": "flow", "used": 3, "included": 0, "overage": 3, "price_version": 1,
      "amount_minor": null, "currency": "USD"}
   ]
 }`,
@@ -165,7 +182,7 @@ var Examples = map[string]Example{
     {"name": "hourly", "meter": "requests", "algorithm": "fixed_window",
      "limit": 5000, "window": "1h"},
     {"name": "daily", "meter": "requests", "algorithm": "token_bucket",
-     "limit": 200, "window": "1d", "burst": 300, "on_outage": "deny"}
+     "limit": 200, "window": "1d", "burst": 300, "notify": [80, 100], "on_outage": "deny"}
   ],
   "prices": [
     {"meter": "requests", "model": "per_unit", "unit_price": "0.002", "included": 1000}
@@ -201,11 +218,31 @@ var Examples = map[string]Example{
 		Path: "initech", Request: `{"limit": 8000, "expires_at": "2036-01-01T00:00:00Z"}`,
 		Response: overrideExample,
 	},
-	"deleteOverride": {Path: "initech"},
-	"listOverrides":  {Path: "initech", Response: `{"items": [` + overrideExample + `], "next_cursor": null}`},
-	"putClock":       {Path: "january", Request: `{"now": "2026-01-31T23:59:00Z"}`, Response: clockExample},
-	"getClock":       {Path: "january", Response: clockExample},
-	"listClocks":     {Response: `{"items": [` + clockExample + `], "next_cursor": null}`},
+	"suspendCustomer": {
+		Path: "initech", Request: `{"reason": "The invoice of October is not paid."}`,
+		Response: `{"reason": "The invoice of October is not paid.", "at": "2026-11-20T06:00:00.123456Z"}`,
+	},
+	"resumeCustomer": {Path: "initech"},
+	"putScheduledChange": {
+		Path: "initech", Request: `{"plan": "pro"}`,
+		Response: `{"plan": "pro", "plan_version": 3, "at": "2036-12-01T00:00:00Z"}`,
+	},
+	"previewChange": {
+		Path: "initech", Request: `{"plan": "pro", "change": "limits_now"}`,
+		Response: `{"at": "2026-11-20T06:00:00.123456Z", "invoice": null, "upcoming": ` + invoiceExample + `, "limits": [
+  {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
+   "used": 3, "remaining": 4997, "exceeded": false, "retry_after_ms": 0,
+   "reset_at": "2026-11-20T07:00:00Z", "window": "1h", "window_start": "2026-11-20T06:00:00Z",
+   "meter": "requests", "reserved": 0}
+]}`,
+	},
+	"getScheduledChange":    {Path: "initech", Response: `{"plan": "pro", "plan_version": 3, "at": "2036-12-01T00:00:00Z"}`},
+	"deleteScheduledChange": {Path: "initech"},
+	"deleteOverride":        {Path: "initech"},
+	"listOverrides":         {Path: "initech", Response: `{"items": [` + overrideExample + `], "next_cursor": null}`},
+	"putClock":              {Path: "january", Request: `{"now": "2026-01-31T23:59:00Z"}`, Response: clockExample},
+	"getClock":              {Path: "january", Response: clockExample},
+	"listClocks":            {Response: `{"items": [` + clockExample + `], "next_cursor": null}`},
 	"createKey": {
 		Request: `{"name": "shop backend", "scope": "backend", "expires_at": "2036-01-01T00:00:00Z"}`,
 		Response: `{
@@ -227,7 +264,32 @@ var Examples = map[string]Example{
    "action": "create", "target": "customers/acme/overrides/hourly",
    "before": null, "after": {"limit": 9000, "expires_at": null}, "request_id": "req_kV2nQfR1b0uT3cXy"}
 ], "next_cursor": null}`},
-	"revokeKey": {Path: "key_UCv9xkpQkUuJ"},
+	"listEvents": {Query: "?after=4710&type=invoice.finalized", Response: `{"items": [
+  {"id": 4711, "type": "invoice.finalized", "at": "2026-12-01T01:00:10Z", "customer": "acme", "test_clock": null,
+   "data": {"id": "019b3f1c-5d1c-7a3e-9f6b-2f1f7f0d6a11", "number": "INV-17", "kind": "period", "status": "finalized",
+    "currency": "USD", "total_minor": 2380, "amount_due_minor": 2380, "credited_minor": 0}}
+], "next_cursor": null}`},
+	"createWebhook": {
+		Request: `{"url": "https://example.com/quotad", "types": ["invoice.finalized", "invoice.paid"]}`,
+		Response: `{"id": "wh_UCv9xkpQkUuJ", "url": "https://example.com/quotad", "types": ["invoice.finalized", "invoice.paid"],
+  "created_at": "2026-11-20T06:00:00.123456Z", "old_secret_until": null, "failing_since": null, "disabled_at": null, "disabled_for": null,
+  "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}`,
+	},
+	"listWebhooks": {Response: `{"items": [
+  {"id": "wh_UCv9xkpQkUuJ", "url": "https://example.com/quotad", "types": [],
+   "created_at": "2026-11-20T06:00:00.123456Z", "old_secret_until": null, "failing_since": null, "disabled_at": null, "disabled_for": null}
+], "next_cursor": null}`},
+	"deleteWebhook": {Path: "wh_UCv9xkpQkUuJ"},
+	"rotateWebhook": {Path: "wh_UCv9xkpQkUuJ", Response: `{"id": "wh_UCv9xkpQkUuJ", "url": "https://example.com/quotad", "types": [],
+  "created_at": "2026-11-20T06:00:00.123456Z", "old_secret_until": "2026-11-22T06:00:00.123456Z", "failing_since": null, "disabled_at": null, "disabled_for": null,
+  "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}`},
+	"testWebhook": {Path: "wh_UCv9xkpQkUuJ", Response: `{"delivered": false, "status": 500, "error": "the answer is 500", "enabled": false}`},
+	"listDeliveries": {Path: "wh_UCv9xkpQkUuJ", Response: `{"items": [
+  {"event": 4711, "type": "invoice.finalized", "state": "waiting", "attempts": 2, "due_at": "2026-11-20T06:00:35Z",
+   "last_at": "2026-11-20T06:00:05.5Z", "status": 503, "error": "the answer is 503"}
+], "next_cursor": null}`},
+	"replayWebhook": {Path: "wh_UCv9xkpQkUuJ", Request: `{"from": "2026-11-20T06:00:00Z", "to": "2026-11-20T09:00:00Z"}`, Response: `{"deliveries": 37}`},
+	"revokeKey":     {Path: "key_UCv9xkpQkUuJ"},
 	"overview": {Response: `{
   "at": "2026-11-20T06:00:00.123456Z", "failed": [],
   "concerns": [{"name": "node_silent", "text": "Node web-2:8080 has not been heard of for 3 minutes. It was killed, or cannot write to the database."}],
@@ -249,7 +311,7 @@ var Examples = map[string]Example{
     "version": "17.6", "size_bytes": 734003200, "connections": 41, "max_connections": 100, "read_only": false,
     "replicas": 1, "replica_lag_bytes": 1024, "oldest_transaction_at": null
   },
-  "books": {"checked_at": "2026-11-20T03:00:07Z", "disagreeing": [], "blocked_customers": 0}
+  "books": {"checked_at": "2026-11-20T03:00:07Z", "disagreeing": [], "overdue_invoices": 0, "blocked_customers": 0}
 }`},
 	"livez":   {Response: `{"status": "ok"}`},
 	"readyz":  {Response: `{"status": "ready"}`},
@@ -259,16 +321,16 @@ var Examples = map[string]Example{
 const (
 	reservationExample = "rsv_AAAAAAAAAAEAAAABq0xW2c1Zt4mVh0yQ8n3b7w"
 
-	meterExample = `{"key": "requests", "unit": "request", "name": "API requests"}`
+	meterExample = `{"key": "requests", "unit": "request", "name": "API requests", "kind": "flow"}`
 	planExample  = `{
   "key": "starter", "version": 1, "created_at": "2026-11-20T06:00:00.123456Z",
   "name": "Starter", "currency": "USD", "interval": "month", "interval_count": 1,
-  "base_price_minor": 900, "base_in": "arrears", "minimum_minor": 0, "meters": [], "features": {},
+  "base_price_minor": 900, "base_in": "arrears", "base_every": 1, "minimum_minor": 0, "meters": [], "features": {},
   "limits": [
     {"name": "hourly", "meter": "requests", "algorithm": "fixed_window",
      "limit": 5000, "window": "1h", "align": "clock", "mode": "hard", "on_outage": "allow"},
     {"name": "daily", "meter": "requests", "algorithm": "token_bucket",
-     "limit": 200, "window": "1d", "burst": 300, "mode": "hard", "on_outage": "deny"}
+     "limit": 200, "window": "1d", "burst": 300, "mode": "hard", "on_outage": "deny", "notify": [80, 100]}
   ],
   "prices": [
     {"meter": "requests", "model": "per_unit", "unit_price": "0.002", "included": 1000}

@@ -1,6 +1,9 @@
 package apidoc
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // invoiceExample is a finalized invoice.
 const invoiceExample = `{
@@ -19,27 +22,42 @@ const invoiceExample = `{
   ],
   "subtotal_minor": 2100,
   "taxes": [{"name": "VAT", "percent": "19", "base_minor": 2100, "tax_minor": 399}],
-  "tax_minor": 399, "total_minor": 2499, "credits_minor": 0, "amount_due_minor": 2499, "credited_minor": 0, "paid_minor": 0, "open_minor": 2499,
+  "tax_minor": 399, "total_minor": 2499, "credits_minor": 0, "amount_due_minor": 2499, "credited_minor": 0, "paid_minor": 0, "open_minor": 2499, "payments": [],
   "seller": {"key": "default", "name": "Quota Ltd", "address": ["1 High Street"]},
   "buyer": {"name": "Acme", "address": ["2 Low Street"], "country": "DE"},
-  "due_at": "2026-11-15T01:00:10Z", "held": null, "of": null, "finalized_at": "2026-11-01T01:00:10Z",
+  "due_at": "2026-11-15T01:00:10Z", "overdue": false, "held": null, "of": null, "finalized_at": "2026-11-01T01:00:10Z",
   "paid_at": null, "reference": null, "void_reason": null, "reason": null
 }`
+
+// partlyPaidExample is that invoice after a part of it was paid.
+var partlyPaidExample = strings.Replace(invoiceExample, `"paid_minor": 0, "open_minor": 2499, "payments": [],`, `"paid_minor": 1000, "open_minor": 1499,
+  "payments": [{"n": 1, "at": "2026-11-12T09:30:00.123456Z", "amount_minor": 1000, "kind": "payment", "reference": "transfer of 12 November"}],`, 1)
+
+// paidByCreditsExample is that invoice after credits paid all of it.
+var paidByCreditsExample = strings.NewReplacer(`"status": "finalized"`, `"status": "paid"`, `"paid_minor": 0, "open_minor": 2499, "payments": [],`, `"paid_minor": 2499, "open_minor": 0,
+  "payments": [{"n": 1, "at": "2026-11-12T09:30:00.123456Z", "amount_minor": 2499, "kind": "credits", "reference": null}],`,
+	`"paid_at": null`, `"paid_at": "2026-11-12T09:30:00.123456Z"`).Replace(invoiceExample)
 
 const invoiceID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 const accountExample = `{
-  "starts_at": "2026-11-20T06:00:00Z", "trial_ends_at": "2026-12-04T00:00:00Z", "ends_at": null, "seller": "default",
+  "starts_at": "2026-11-20T06:00:00Z", "trial_ends_at": "2026-12-04T00:00:00Z", "ends_at": null, "after_end": "block", "seller": "default",
   "buyer": {"name": "Acme", "address": ["2 Low Street"], "country": "DE", "tax_id": "DE123456789"},
-  "taxes": [{"name": "VAT", "percent": "19", "inclusive": false}], "due_days": 14, "currency": "USD", "billed_until": null
+  "taxes": [{"name": "VAT", "percent": "0", "inclusive": false, "note": "Reverse charge"}], "due_days": 14,
+  "order_reference": "PO 4711", "notes": ["Cost centre 42"], "currency": "USD", "billed_until": null
 }`
 
 const ownPriceExample = `{
   "meter": "requests", "model": "per_unit", "unit_price": "0.0003", "included": 1000, "from": "2026-12-01T00:00:00Z"
 }`
 
+const capExample = `{"meter": "requests", "amount_minor": 5000, "units": 5003}`
+
 const sellerExample = `{
-  "key": "default", "name": "Quota Ltd", "address": ["1 High Street"], "tax_id": "DE987654321", "prefix": "Q-"
+  "key": "default", "name": "Quota Ltd", "address": ["1 High Street"], "country": "DE", "tax_id": "DE987654321",
+  "registration": "Amtsgericht Charlottenburg, HRB 12345", "email": "billing@quota.example",
+  "payment": ["IBAN DE02 1203 0000 0000 2020 51"], "footer": ["Thank you for your trust."],
+  "prefix": "Q-", "credit_note_prefix": "N-", "next_number": 100
 }`
 
 // accountExamples are those of accounts, prices of customers' own and sellers.
@@ -49,7 +67,8 @@ var accountExamples = map[string]Example{
 		Request: `{
   "trial_ends_at": "2036-12-04T00:00:00Z", "due_days": 14,
   "buyer": {"name": "Acme", "address": ["2 Low Street"], "country": "DE", "tax_id": "DE123456789"},
-  "taxes": [{"name": "VAT", "percent": "19", "inclusive": false}]
+  "taxes": [{"name": "VAT", "percent": "0", "inclusive": false, "note": "Reverse charge"}],
+  "order_reference": "PO 4711", "notes": ["Cost centre 42"]
 }`,
 		Response: accountExample,
 	},
@@ -58,9 +77,18 @@ var accountExamples = map[string]Example{
 	"getOwnPrice":    {Path: "acme", Response: ownPriceExample},
 	"deleteOwnPrice": {Path: "acme"},
 	"listOwnPrices":  {Path: "acme", Response: `{"items": [` + ownPriceExample + `], "next_cursor": null}`},
+	"putCap":         {Path: "acme", Request: `{"amount_minor": 5000}`, Response: capExample},
+	"getCap":         {Path: "acme", Response: capExample},
+	"deleteCap":      {Path: "acme"},
+	"listCaps":       {Path: "acme", Response: `{"items": [` + capExample + `], "next_cursor": null}`},
 	"putSeller": {
-		Path:     "default",
-		Request:  `{"name": "Quota Ltd", "address": ["1 High Street"], "tax_id": "DE987654321", "prefix": "Q-"}`,
+		Path: "default",
+		Request: `{
+  "name": "Quota Ltd", "address": ["1 High Street"], "country": "DE", "tax_id": "DE987654321",
+  "registration": "Amtsgericht Charlottenburg, HRB 12345", "email": "billing@quota.example",
+  "payment": ["IBAN DE02 1203 0000 0000 2020 51"], "footer": ["Thank you for your trust."],
+  "prefix": "Q-", "credit_note_prefix": "N-", "next_number": 100
+}`,
 		Response: sellerExample,
 	},
 	"getSeller":   {Path: "default", Response: sellerExample},
@@ -91,7 +119,9 @@ var billingExamples = map[string]Example{
   "next_cursor": null
 }`},
 	"finalizeInvoice": {Path: invoiceID, Response: invoiceExample},
-	"payInvoice":      {Path: invoiceID, Request: `{"reference": "transfer of 12 November"}`, Response: invoiceExample},
+	"payInvoice":      {Path: invoiceID, Request: `{"amount_minor": 1000, "reference": "transfer of 12 November", "id": "transfer-4711"}`, Response: partlyPaidExample},
+	"reversePayment":  {Path: invoiceID, Request: `{"reason": "the debit bounced", "id": "bounce-4711"}`, Response: invoiceExample},
+	"applyCredits":    {Path: invoiceID, Response: paidByCreditsExample},
 	"voidInvoice":     {Path: invoiceID, Request: `{"reason": "the address was wrong", "reissue": true}`, Response: invoiceExample},
 	"creditInvoice": {
 		Path:     invoiceID,
@@ -112,6 +142,14 @@ var billingExamples = map[string]Example{
 		Response: `{
   "customer": "acme", "id": "welcome", "kind": "promotional", "amount_minor": 1000, "left_minor": 1000, "currency": "USD",
   "priority": 50, "expires_at": null, "at": "2026-11-20T06:00:00.123456Z", "replayed": false
+}`,
+	},
+	"withdrawCredit": {
+		Path:    "acme",
+		Request: `{"amount_minor": 400, "reason": "granted twice", "id": "welcome-back"}`,
+		Response: `{
+  "customer": "acme", "id": "welcome", "kind": "promotional", "amount_minor": 1000, "left_minor": 600, "currency": "USD",
+  "priority": 50, "expires_at": null, "at": "2026-11-20T06:00:00.123456Z", "withdrawn_minor": 400, "replayed": false
 }`,
 	},
 	"reconcile": {Response: `{

@@ -57,7 +57,7 @@ func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
 			Schemas:         schemas,
 			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: Texts["key"]}},
 		},
-		Tags: []*huma.Tag{{Name: "Backends"}, {Name: "Meters"}, {Name: "Plans"}, {Name: "Customers"}, {Name: "Billing"}, {Name: "Portal"}, {Name: "Test clocks"}, {Name: "Keys"}, {Name: "Audit"}, {Name: "Service"}},
+		Tags: []*huma.Tag{{Name: "Backends"}, {Name: "Meters"}, {Name: "Plans"}, {Name: "Customers"}, {Name: "Billing"}, {Name: "Portal"}, {Name: "Test clocks"}, {Name: "Keys"}, {Name: "Audit"}, {Name: "Events"}, {Name: "Service"}},
 	}
 	if publicURL != "" {
 		doc.Servers = []*huma.Server{{URL: strings.TrimSuffix(publicURL, "/")}}
@@ -67,6 +67,10 @@ func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
 	}
 	describePlans(schemas.Map())
 	describeAudit(schemas.Map()["Audit"])
+	orNull(schemas.Map()["Line"], "level")
+	orNull(schemas.Map()["Preview"], "invoice")
+	orNull(schemas.Map()["Preview"], "upcoming")
+	describeEvent(schemas)
 	for _, s := range schemas.Map() {
 		arraysAreNotNull(s)
 	}
@@ -147,6 +151,9 @@ func parameters(of *Operation) []*huma.Param {
 	for _, p := range of.Params {
 		params = append(params, &huma.Param{Name: p.Name, In: "query", Required: p.Required, Description: p.Doc, Schema: p.schema()})
 	}
+	for _, p := range of.Headers {
+		params = append(params, &huma.Param{Name: p.Name, In: "header", Required: p.Required, Description: p.Doc, Schema: p.schema()})
+	}
 	if of.IDHeader != "" {
 		params = append(params, &huma.Param{
 			Name: of.IDHeader, In: "header", Description: Texts["idHeader"],
@@ -170,6 +177,8 @@ func parameters(of *Operation) []*huma.Param {
 // pathDoc says what a parameter of the path is. A test fails for one that has no words here.
 func pathDoc(of *Operation, name string) string {
 	switch {
+	case strings.HasPrefix(of.Pattern, "/v1/invoices/{id}/payments/") && name == "n":
+		return "The payment's `n`."
 	case strings.HasPrefix(of.Pattern, "/v1/invoices/") && name == "n":
 		return "The line's number."
 	case strings.HasPrefix(of.Pattern, "/v1/invoices/"):
@@ -178,7 +187,7 @@ func pathDoc(of *Operation, name string) string {
 		return "The version's number."
 	case name == "limit":
 		return "The limit's name, as in the plan."
-	case name == "meter":
+	case name == "meter", strings.HasPrefix(of.Pattern, "/v1/meters/"):
 		return "The meter's key."
 	case strings.HasPrefix(of.Pattern, "/v1/sellers/"):
 		return "The seller's key. There always is one of the key `default`."
@@ -186,12 +195,14 @@ func pathDoc(of *Operation, name string) string {
 		return "The reservation's id, from the answer that made the reservation."
 	case strings.HasPrefix(of.Pattern, "/v1/keys/"):
 		return "The key's id, as GET /v1/keys shows it."
+	case strings.HasPrefix(of.Pattern, "/v1/webhooks/"):
+		return "The webhook's id, as GET /v1/webhooks shows it."
 	case strings.HasPrefix(of.Pattern, "/problems/"):
 		return "The last part of the problem's `type`."
+	case strings.HasPrefix(of.Pattern, "/v1/customers/{key}/credits/") && name == "id":
+		return "The credit's id, percent-encoded."
 	case strings.HasPrefix(of.Pattern, "/v1/customers/"):
 		return "The customer's key, percent-encoded."
-	case strings.HasPrefix(of.Pattern, "/v1/meters/"):
-		return "The meter's key."
 	case strings.HasPrefix(of.Pattern, "/v1/test-clocks/"):
 		return "The test clock's key."
 	case strings.HasPrefix(of.Pattern, "/v1/plans/"):
@@ -258,6 +269,9 @@ func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
 	responses["429"].Description = also(responses["429"].Description, "Quota exceeded ("+respond.QuotaExceeded+")")
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
 	if admitted := responses["200"]; admitted != nil {
+		if admitted.Content["application/json"] == nil { // of a gateway, which is told all problems so
+			refusal = &huma.Schema{AnyOf: []*huma.Schema{refusal, other}}
+		}
 		admitted.Content["application/problem+json"] = &huma.MediaType{Schema: refusal}
 		admitted.Description = also("Admitted", "Refused, with `deny_status=200`")
 	} else {
@@ -304,6 +318,17 @@ func describeAudit(audit *huma.Schema) {
 		changed := audit.Properties[name]
 		changed.Type, changed.Nullable, changed.AdditionalProperties = huma.TypeObject, true, anything
 	}
+}
+
+// orNull adds to a schema what its type cannot say: an object that may be null.
+func orNull(of *huma.Schema, name string) {
+	is := of.Properties[name]
+	of.Properties[name] = &huma.Schema{AnyOf: []*huma.Schema{{Ref: is.Ref}, {Type: huma.TypeObject, Nullable: true, AdditionalProperties: false}}, Description: is.Description}
+}
+
+// describeEvent adds to the schema what the type cannot say: what data has.
+func describeEvent(schemas huma.Registry) {
+	schemas.Map()["Event"].Properties["data"] = schemas.Schema(reflect.TypeFor[client.EventData](), true, "")
 }
 
 // describePlans adds to the schemas what the types cannot say: what features may be, and

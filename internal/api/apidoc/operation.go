@@ -17,7 +17,9 @@ type Operation struct {
 	Tag, ID         string
 	Summary         string          // its description is in operations.md
 	Params          []Param         // in the query
+	Headers         []Param         // that say what is asked
 	IDHeader        string          // in which an id is taken; empty: none is
+	KeyHeader       string          // in which the key may be, in place of Authorization; empty: in none
 	Request         reflect.Type    // nil: no body is read
 	RequestMedia    string          // of a request whose lines are JSON
 	Response        reflect.Type    // nil: no JSON body
@@ -33,13 +35,13 @@ type Operation struct {
 func (op *Operation) allProblems() []*problem.Kind {
 	list := append([]*problem.Kind{}, op.Problems...)
 	if op.Access != Anyone {
-		list = append(list, problem.KindUnauthorized, problem.KindWrongScope, problem.KindTooManyFailures, problem.KindBusy, problem.KindUnavailable, problem.KindNoSession)
+		list = append(list, problem.KindUnauthorized, problem.KindWrongScope, problem.KindTooManyFailures, problem.KindBusy, problem.KindUnavailable, problem.KindNoSession, problem.KindReadOnly)
 	}
 	if op.Method != http.MethodGet {
-		list = append(list, problem.KindOutcomeUnknown)
+		list = append(list, problem.KindOutcomeUnknown, problem.KindTimeout) // a body is waited for, whether it is read or not
 	}
 	if op.Request != nil {
-		list = append(list, problem.KindNotJSON, problem.KindTimeout, problem.KindTooLarge, problem.KindMediaType, problem.KindInvalid)
+		list = append(list, problem.KindNotJSON, problem.KindTooLarge, problem.KindMediaType, problem.KindInvalid)
 	}
 	return append(list, problem.KindInvalid, problem.KindInternal)
 }
@@ -50,7 +52,7 @@ type Param struct {
 	Names           string // all that begin so are this one; name is for people then
 	Required        bool
 	Enum            []string
-	Most            int // of an integer
+	Most            int64 // of an integer
 }
 
 // Takes reports whether a parameter is given by this name.

@@ -123,6 +123,9 @@ func curlLine(op *huma.Operation) string {
 	if len(op.Security) > 0 {
 		line += ` -H "Authorization: Bearer $KEY"`
 	}
+	for i := 0; i < len(x.Headers); i += 2 {
+		line += ` -H "` + x.Headers[i] + `: ` + x.Headers[i+1] + `"`
+	}
 	if x.Request != "" {
 		for media := range op.RequestBody.Content {
 			line += " \\\n  -H 'Content-Type: " + media + "' -d '" + x.Request + "'"

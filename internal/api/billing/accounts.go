@@ -17,13 +17,13 @@ import (
 	"quotad/internal/billing/accounts"
 )
 
-// instantOrPeriodEnd is an instant, or "period_end".
+// instantOrPeriodEnd is an instant, "period_end", or "base_end".
 type instantOrPeriodEnd struct {
 	request.Timestamp
-	periodEnd bool
+	periodEnd, baseEnd bool
 }
 
-const periodEnd = `"period_end"`
+const periodEnd, baseEnd = `"period_end"`, `"base_end"`
 
 // UnmarshalJSONFrom implements jsonv2's UnmarshalerFrom.
 func (t *instantOrPeriodEnd) UnmarshalJSONFrom(d *jsontext.Decoder) error {
@@ -31,12 +31,11 @@ func (t *instantOrPeriodEnd) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
-	if string(value) == periodEnd {
-		t.periodEnd = true
+	if t.periodEnd, t.baseEnd = string(value) == periodEnd, string(value) == baseEnd; t.periodEnd || t.baseEnd {
 		return nil
 	}
 	if err := t.Read(value); err != nil {
-		return request.Mismatch(`must be an RFC 3339 time such as "2026-01-31T12:00:00Z", or "period_end"`)
+		return request.Mismatch(`must be an RFC 3339 time such as "2026-01-31T12:00:00Z", "period_end", or "base_end"`)
 	}
 	return nil
 }
@@ -49,17 +48,21 @@ func (instantOrPeriodEnd) Schema(huma.Registry) *huma.Schema {
 type billingRequest struct {
 	StartsAt    request.Timestamp  `json:"starts_at,omitzero" doc:"Billing begins here. What was used before is never billed.\n- When left out, it stays as it is: at first, the second in which the customer was created.\n- It may be at most 1,000 billing periods ago.\n- It cannot be moved once a period is closed."`
 	TrialEndsAt request.Timestamp  `json:"trial_ends_at,omitzero" doc:"A billing period ends here. All that end by then cost nothing. Null or left out: no trial."`
-	EndsAt      instantOrPeriodEnd `json:"ends_at,omitzero" doc:"Billing ends here. What is used later is free.\n- An instant, or period_end for the end of the running period.\n- Null or left out: it does not end. Where it had ended, it begins again now."`
+	EndsAt      instantOrPeriodEnd `json:"ends_at,omitzero" doc:"Billing ends here. after_end says what becomes of later hits.\n- An instant, or period_end for the end of the running period, or base_end for that of all the periods that its base price is for.\n- Null or left out: it does not end. Where it had ended, it begins again now."`
+	AfterEnd    *string            `json:"after_end,omitempty" enum:"block,free" doc:"What becomes of hits and reservations after ends_at.\n- block: they are refused, 403 ended.\n- free: usage goes on and is free.\n- When left out, it stays as it was: at first block."`
 	Seller      string             `json:"seller" required:"false" default:"default" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the seller who sends the invoices."`
 	Buyer       payerRequest       `json:"buyer" required:"false" doc:"Who pays."`
 	Taxes       []billing.TaxRate  `json:"taxes" required:"false" maxItems:"10" doc:"Taxes of invoices, all inclusive or all exclusive."`
 	DueDays     int                `json:"due_days" required:"false" minimum:"0" maximum:"365" default:"14" doc:"Days from an invoice's finalization until it is due."`
+
+	OrderReference string   `json:"order_reference,omitempty" maxLength:"200" doc:"The buyer's, printed on papers."`
+	Notes          []string `json:"notes" required:"false" maxItems:"20" doc:"Lines on each paper of the customer."`
 }
 
 type payerRequest struct {
 	Name    string   `json:"name" required:"false" maxLength:"200"`
 	Address []string `json:"address" required:"false" maxItems:"20" doc:"Lines of the address."`
-	Country string   `json:"country" required:"false" maxLength:"200"`
+	Country string   `json:"country" required:"false" maxLength:"200" doc:"A code of ISO 3166, such as DE, is printed by its name."`
 	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
 }
 
@@ -68,9 +71,10 @@ func accountAnswer(a *accounts.Account, err error) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	return serve.Answer{Status: http.StatusOK, ETag: a.ETag(), Body: client.Account{
-		StartsAt: respond.Time(a.StartsAt), TrialEndsAt: respond.InstantOrNull(a.TrialEndsAt), EndsAt: respond.InstantOrNull(a.EndsAt), Seller: a.Seller,
+		StartsAt: respond.Time(a.StartsAt), TrialEndsAt: respond.InstantOrNull(a.TrialEndsAt), EndsAt: respond.InstantOrNull(a.EndsAt), AfterEnd: a.AfterEnd, Seller: a.Seller,
 		Buyer: a.Buyer, Taxes: a.Taxes, DueDays: a.DueDays, Currency: a.Currency,
 		BilledUntil: respond.InstantOrNull(a.BilledUntil), TestClock: a.Clock,
+		OrderReference: a.OrderReference, Notes: a.Notes, Warnings: ofAccount(&a.Account),
 	}}, nil
 }
 
@@ -96,8 +100,9 @@ func (s *Room) putBilling(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	return accountAnswer(s.Accounts.PutAccount(c.Ctx(), key, &accounts.AccountInput{
-		StartsAt: in.StartsAt.Micros(), TrialEndsAt: in.TrialEndsAt.Micros(), EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd,
+		StartsAt: in.StartsAt.Micros(), TrialEndsAt: in.TrialEndsAt.Micros(), EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd, BaseEnd: in.EndsAt.baseEnd, AfterEnd: in.AfterEnd,
 		Seller: in.Seller, Buyer: billing.Buyer(in.Buyer), Taxes: in.Taxes, DueDays: in.DueDays,
+		OrderReference: in.OrderReference, Notes: in.Notes,
 	}, pre))
 }
 
@@ -106,11 +111,11 @@ func (s *Room) accountRoutes() []serve.Route {
 	const account, sellers, prices = "/v1/customers/{key}/billing", "/v1/sellers", "/v1/customers/{key}/prices"
 	missing := []*problem.Kind{problem.KindNotFound}
 	refused := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
-	shown, seller, price := reflect.TypeFor[client.Account](), reflect.TypeFor[billing.Seller](), reflect.TypeFor[client.OwnPrice]()
+	shown, seller, price := reflect.TypeFor[client.Account](), reflect.TypeFor[client.Seller](), reflect.TypeFor[client.OwnPrice]()
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: account, Access: apidoc.AdminOnly, Tag: "Billing", ID: "putBilling", Summary: "Say how a customer is billed",
-			Request: reflect.TypeFor[billingRequest](), Response: shown, Status: serve.OK200, Problems: append(refused, serve.Preconditions...),
+			Request: reflect.TypeFor[billingRequest](), Response: shown, Status: serve.OK200, Problems: append([]*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindArchived}, serve.Preconditions...),
 		}, Handle: s.putBilling},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: account, Access: apidoc.Readers, Tag: "Billing", ID: "getBilling", Summary: "How a customer is billed",
@@ -142,7 +147,7 @@ func (s *Room) accountRoutes() []serve.Route {
 		}, Handle: s.getSeller},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: sellers, Access: apidoc.AdminOnly, Tag: "Billing", ID: "listSellers", Summary: "List the sellers",
-			Params: request.Paging, Response: reflect.TypeFor[client.List[billing.Seller]](), Status: serve.OK200,
+			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Seller]](), Status: serve.OK200,
 		}, Handle: s.listSellers},
 	}
 }

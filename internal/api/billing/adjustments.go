@@ -17,6 +17,7 @@ import (
 	"quotad/internal/billing/invoices"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
@@ -93,22 +94,25 @@ func (s *Room) adjust(c *serve.Call) (serve.Answer, error) {
 		Cost: in.Cost, At: at, Reason: in.Reason,
 		ID: model.NewID(request.OpAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
 	}
-	if asked.Audit, err = auditedAdjustment(c.Ctx(), customer, id, &in); err != nil {
+	ctx, cancel := s.ChargeInTime(c.R)
+	defer cancel()
+	if asked.Audit, err = auditedAdjustment(ctx, customer, id, &in); err != nil {
 		return serve.Answer{}, err
 	}
 	body := client.Adjustment{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
 	if at != 0 {
-		if err := s.Accounts.CheckInstant(c.Ctx(), customer, at); err != nil {
-			return serve.Answer{}, err
+		if err := s.Accounts.CheckInstant(ctx, customer, at); err != nil {
+			return serve.Answer{}, serve.OutOfTime(ctx, err)
 		}
 	}
 	var done locked.Adjusted
-	err = serve.WhileStale(func(atLeast int64) (err error) {
-		if asked.Target, err = s.Catalog.ResolveKnown(c.Ctx(), customer, in.Meter, atLeast); err == nil {
-			done, err = s.Engine.From(c.From).Adjust(c.Ctx(), asked)
+	err = catalog.WhileStale(func(atLeast int64) (err error) {
+		if asked.Target, err = s.Catalog.ResolveKnown(ctx, customer, in.Meter, atLeast); err == nil {
+			done, err = s.Engine.From(c.From).Adjust(ctx, asked)
 		}
 		return err
 	})
+	err = serve.OutOfTime(ctx, err)
 	s.Metrics.CountOperation(serve.NameAdjust, &model.Decision{Replayed: done.Replayed}, err)
 	if errors.Is(err, locked.ErrFuture) {
 		err = problem.Invalid("at", "must not be in the future, by the customer's clock")
@@ -141,7 +145,7 @@ func (s *Room) adjustmentRoutes() []serve.Route {
 		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
 		Params:  []apidoc.Param{previewParam},
 		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](), Status: serve.Put200or201,
-		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay}, IDHeader: request.IdempotencyHeader,
+		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay, problem.KindArchived}, IDHeader: request.IdempotencyHeader,
 	}, Handle: s.adjust}}
 }
 

@@ -116,7 +116,7 @@ func (s *Room) listCredits(c *serve.Call) (serve.Answer, error) {
 		body.Balances[i] = showCredit(credit)
 	}
 	for i, e := range found.Entries {
-		body.Entries[i] = client.CreditEntry{Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, Invoice: respond.OrNull(e.Invoice), At: respond.Time(e.At)}
+		body.Entries[i] = client.CreditEntry{Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, Invoice: respond.OrNull(e.Invoice), At: respond.Time(e.At), Reason: e.Reason}
 	}
 	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }

@@ -32,21 +32,43 @@ func showInvoice(i *billing.Invoice) client.Invoice {
 		PeriodStart: respond.Time(i.PeriodStart), PeriodEnd: respond.Time(i.PeriodEnd), PriceVersion: i.PriceVersion,
 		Lines: make([]client.Line, len(i.Lines)), Taxes: make([]client.Tax, len(i.Taxes)),
 		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, CreditedMinor: i.CreditedMinor,
-		Seller: client.SellerOnPaper{Key: i.Seller.Key, Name: i.Seller.Name, Address: respond.Listed(i.Seller.Address), TaxID: i.Seller.TaxID}, Buyer: i.Buyer,
-		DueAt: respond.InstantOrNull(i.DueAt), Held: respond.OrNull(i.Held), Of: respond.OrNull(i.Of), FinalizedAt: respond.InstantOrNull(i.FinalizedAt),
+		Seller: onPaper(&i.Seller), Buyer: i.Buyer, OrderReference: i.OrderReference, Notes: i.Notes,
+		DueAt: respond.InstantOrNull(i.DueAt), Overdue: i.Overdue, Held: respond.OrNull(i.Held), Of: respond.OrNull(i.Of), FinalizedAt: respond.InstantOrNull(i.FinalizedAt),
 		PaidAt: respond.InstantOrNull(i.PaidAt), Reference: respond.OrNull(i.Reference), VoidReason: respond.OrNull(i.VoidReason), Reason: respond.OrNull(i.Reason),
 	}
 	body.Buyer.Address, body.OpenMinor = respond.Listed(body.Buyer.Address), i.OpenMinor()
-	if paid, known := i.Paid(); known {
-		body.PaidMinor = &paid
+	body.PaidMinor, body.Payments = i.PaidMinor(), []client.Payment{}
+	for n := range i.Payments {
+		if p := &i.Payments[n]; p.ReversedAt == nil {
+			body.Payments = append(body.Payments, showPayment(p))
+		} else {
+			body.Reversed = append(body.Reversed, showPayment(p))
+		}
+	}
+	if m := i.Money; m != nil {
+		body.Money = &client.NoteMoney{OpenMinor: m.OpenMinor, CreditsMinor: m.CarriedMinor, OutsideMinor: m.OutsideMinor, ReturnedMinor: m.ReturnedMinor}
 	}
 	for n := range i.Lines {
 		body.Lines[n] = showLine(&i.Lines[n])
 	}
 	for n, t := range i.Taxes {
-		body.Taxes[n] = client.Tax{Name: t.Name, Percent: t.Percent, BaseMinor: t.BaseMinor, TaxMinor: t.TaxMinor}
+		body.Taxes[n] = client.Tax{Name: t.Name, Percent: t.Percent, BaseMinor: t.BaseMinor, TaxMinor: t.TaxMinor, Note: t.Note}
 	}
 	return body
+}
+
+func showPayment(p *billing.Payment) client.Payment {
+	return client.Payment{
+		N: p.N, At: respond.Time(p.At), AmountMinor: p.AmountMinor, Kind: p.Kind, Reference: respond.OrNull(p.Reference),
+		ReversedAt: respond.InstantOrNull(p.ReversedAt), Reason: p.Reason,
+	}
+}
+
+func onPaper(s *billing.Seller) client.SellerOnPaper {
+	return client.SellerOnPaper{
+		Key: s.Key, Name: s.Name, Address: respond.Listed(s.Address), Country: s.Country, TaxID: s.TaxID,
+		Registration: s.Registration, Email: s.Email, Payment: s.Payment, Footer: s.Footer,
+	}
 }
 
 func showLine(l *billing.Line) client.Line {
@@ -54,7 +76,15 @@ func showLine(l *billing.Line) client.Line {
 		N: l.N, Kind: l.Kind, Meter: respond.OrNull(l.Meter), Description: l.Description, From: respond.Time(l.From), To: respond.Time(l.To),
 		Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: respond.Listed(l.Tiers), AmountMinor: l.AmountMinor, OfInvoice: respond.OrNull(l.Corrects()),
 		UnitPrice: respond.OrNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: respond.OrNull(l.PackagePrice), Applied: respond.OrNull(l.Applied),
+		Level: levelOf(l),
 	}
+}
+
+func levelOf(l *billing.Line) *client.LineLevel {
+	if l.Level.By == "" {
+		return nil
+	}
+	return &client.LineLevel{By: l.Level.By, Exact: l.Level.Exact}
 }
 
 // aboveZero is null for 0.
@@ -76,9 +106,9 @@ func invoiceAnswer(i *billing.Invoice, err error) (serve.Answer, error) {
 func filterOf(q request.Query) (f invoices.Filter, err error) {
 	if f.Status = q["status"]; f.Status != "" {
 		switch f.Status {
-		case billing.StatusDraft, billing.StatusFinalized, billing.StatusPaid, billing.StatusVoid, billing.StatusCredited:
+		case billing.StatusDraft, billing.StatusFinalized, billing.StatusPaid, billing.StatusVoid, billing.StatusCredited, billing.StatusOverdue:
 		default:
-			return f, problem.Invalid("status", "must be draft, finalized, paid, void or credited")
+			return f, problem.Invalid("status", "must be draft, finalized, paid, void, credited or overdue")
 		}
 	}
 	f.Customer, f.TestClock = q["customer"], q["test_clock"]
@@ -139,21 +169,6 @@ func (s *Room) finalizeInvoice(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	return invoiceAnswer(s.Invoices.Finalize(c.Ctx(), id))
-}
-
-func (s *Room) payInvoice(c *serve.Call) (serve.Answer, error) {
-	id, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in client.PayRequest
-	if err = request.Decode(c.Body, &in); err == nil {
-		err = request.WrongText("reference", in.Reference, false)
-	}
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return invoiceAnswer(s.Invoices.Pay(c.Ctx(), id, in.Reference))
 }
 
 func (s *Room) voidInvoice(c *serve.Call) (serve.Answer, error) {
@@ -222,6 +237,9 @@ func (s *Room) invoiceLineUsage(c *serve.Call) (serve.Answer, error) {
 	}
 	for i, h := range found.Hours {
 		body.Hours[i] = client.LineHour{Start: respond.Time(h.Start), Admitted: h.Admitted}
+	}
+	for i := range found.Days {
+		body.Points = append(body.Points, respond.LevelPoint(found.Days[i], &found.Levels[i]))
 	}
 	for i, a := range found.Adjustments {
 		body.Adjustments[i] = client.LineAdjustment{Hour: respond.Time(a.Hour), At: respond.Time(a.At), Cost: a.Cost, Reason: a.Reason}

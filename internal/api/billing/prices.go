@@ -26,7 +26,7 @@ func (s *Room) putOwnPrice(c *serve.Call) (serve.Answer, error) {
 	}
 	price, isNew, err := s.Accounts.PutOwnPrice(c.Ctx(), customer, meter, &plans.Price{
 		Model: in.Model, UnitPrice: in.UnitPrice, PackageSize: in.PackageSize, PackagePrice: in.PackagePrice,
-		Tiers: in.Tiers, Included: in.Included, MinimumMinor: in.MinimumMinor, MaximumMinor: in.MaximumMinor,
+		Tiers: in.Tiers, Included: in.Included, MinimumMinor: in.MinimumMinor, MaximumMinor: in.MaximumMinor, LevelBy: in.LevelBy,
 	})
 	if err != nil {
 		return serve.Answer{}, err

@@ -5,15 +5,24 @@
 package billing
 
 import (
+	"context"
 	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/api/serve"
 )
 
 // Room serves the routes of billing.
-type Room struct{ *serve.Server }
+type Room struct {
+	*serve.Server
+	// Limits are the limits of a customer as a transaction sees them, as the quota answer has them. over
+	// says why nobody waits for the answer any more, or nil.
+	Limits func(ctx context.Context, tx pgx.Tx, customer string, over func() error) (json.MarshalerTo, error)
+}
 
 // Routes are those of the room. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
-	return slices.Concat(s.adjustmentRoutes(), s.invoiceRoutes(), s.paperRoutes(), s.accountRoutes())
+	return append(slices.Concat(s.adjustmentRoutes(), s.invoiceRoutes(), s.paperRoutes(), s.accountRoutes(), s.capRoutes()), s.previewRoute())
 }

@@ -10,7 +10,13 @@ import (
 	"quotad/internal/billing/accounts"
 )
 
-func showSeller(s *accounts.Seller) billing.Seller { return s.Seller }
+func showSeller(s *accounts.Seller) client.Seller {
+	return client.Seller{
+		Key: s.Key, Name: s.Name, Address: s.Address, Country: s.Country, TaxID: s.TaxID, Registration: s.Registration, Email: s.Email,
+		Payment: s.Payment, Footer: s.Footer, Prefix: s.Prefix, CreditNotePrefix: s.CreditNotePrefix, NextNumber: s.NextNumber,
+		Warnings: ofSeller(&s.Seller),
+	}
+}
 
 func (s *Room) putSeller(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
@@ -25,7 +31,10 @@ func (s *Room) putSeller(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	seller, isNew, err := s.Accounts.PutSeller(c.Ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
+	seller, isNew, err := s.Accounts.PutSeller(c.Ctx(), accounts.SellerInput{Seller: billing.Seller{
+		Key: key, Name: in.Name, Address: in.Address, Country: in.Country, TaxID: in.TaxID, Registration: in.Registration, Email: in.Email,
+		Payment: in.Payment, Footer: in.Footer, Prefix: in.Prefix,
+	}, CreditNotePrefix: in.CreditNotePrefix, NextNumber: in.NextNumber}, pre)
 	if err != nil {
 		return serve.Answer{}, err
 	}

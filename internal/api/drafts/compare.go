@@ -15,6 +15,7 @@ import (
 	"quotad/internal/billing/compare"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // Bounds of one comparison.
@@ -94,7 +95,11 @@ func (x *comparison) run(customer string) (body *client.Compare, err error) {
 	}
 	const hour, day = int64(3600e6), int64(86400e6)
 	to := x.now - x.now%hour
-	x.sheet = compare.New(x.compiled, to-compareDays*day, to)
+	archive, err := x.server.Engine.Archive(x.ctx)
+	if err != nil {
+		return nil, err
+	}
+	x.sheet = compare.New(x.compiled, min(to, max(to-compareDays*day, archive.GoneBefore)), to)
 	for part := range slices.Chunk(ids, compareAtOnce) {
 		err := x.add(part)
 		if err != nil && x.ctx.Err() != nil {
@@ -175,6 +180,9 @@ func (x *comparison) add(ids []int64) error {
 	if err != nil {
 		return err
 	}
+	if err := x.held(customers, meters); err != nil {
+		return err
+	}
 	for i, c := range customers {
 		if x.ctx.Err() != nil {
 			return x.ctx.Err()
@@ -186,6 +194,34 @@ func (x *comparison) add(ids []int64) error {
 		x.sheet.Add(&c.Customer, used)
 	}
 	return nil
+}
+
+// held reads what customers held of level meters.
+func (x *comparison) held(customers []*compared, meters []comparedMeter) error {
+	var who []int64
+	var what []int32
+	var keep []func([]compare.Change)
+	for _, c := range customers {
+		c.Held = make(map[string][]compare.Change)
+		for _, m := range meters {
+			if model.IsLevel(m.id) {
+				who, what = append(who, c.id), append(what, m.id)
+				keep = append(keep, func(all []compare.Change) { c.Held[m.key] = all })
+			}
+		}
+	}
+	changes, full, err := x.server.Engine.LevelChanges(x.ctx, who, what, x.sheet.From, x.sheet.To, compareHours)
+	if err == nil && full {
+		err = problem.Invalid("", "there are more changes of levels than one comparison may read: name a customer, or fewer meters in the draft")
+	}
+	for i, list := range changes {
+		all := make([]compare.Change, len(list))
+		for n, change := range list {
+			all[n] = compare.Change(change)
+		}
+		keep[i](all)
+	}
+	return err
 }
 
 func pastHours(from []quota.UsageHour) []compare.Hour {

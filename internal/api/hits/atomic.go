@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"quotad/internal/api/problem"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
@@ -20,14 +22,14 @@ func (s *Room) decideTogether(ctx context.Context, from quota.Sender, hits []hit
 	if err := faultsOf(results); err != nil || len(hits) == 0 {
 		return err
 	}
-	return serve.WhileStale(func(atLeast int64) error {
+	return catalog.WhileStale(func(atLeast int64) error {
 		batch, err := s.targets(ctx, hits, atLeast)
 		if err != nil {
 			return err
 		}
 		decisions, together, err := from.DecideTogether(ctx, batch)
 		if err != nil {
-			return err
+			return explainBarred(s.barred(ctx, err), hits, batch)
 		}
 		for i := range decisions {
 			results[i].Decision = decisions[i]
@@ -35,6 +37,24 @@ func (s *Room) decideTogether(ctx context.Context, from quota.Sender, hits []hit
 		}
 		return nil
 	})
+}
+
+// explainBarred names the customer that is suspended or has ended, if there is no doubt which one.
+func explainBarred(err error, hits []hit, batch []model.Hit) error {
+	of := -1
+	for i := range batch {
+		switch why := batch[i].Target.Barred(math.MaxInt64); {
+		case why == nil || !errors.Is(err, why):
+		case of >= 0 && hits[of].Customer != hits[i].Customer:
+			return err
+		default:
+			of = i
+		}
+	}
+	if of < 0 {
+		return err
+	}
+	return serve.Explain(err, hits[of].names())
 }
 
 // ofHit is the path of a field of a batch's i-th hit. With an empty field it is the path of

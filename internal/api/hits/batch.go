@@ -51,7 +51,7 @@ func (s *Room) hitsBatch(w http.ResponseWriter, r *http.Request, p serve.Params)
 	}
 	hits, results, err := s.decideBatch(r.Context(), p.From, buf.B, key)
 	if err != nil {
-		s.metrics.failed(err, len(hits))
+		s.failed(err, len(hits))
 		return s.Fail(w, r, err)
 	}
 	defer s.Unread.begin(w)()
@@ -125,7 +125,7 @@ func (s *Room) writeResults(w http.ResponseWriter, r *http.Request, from queue.S
 	for done := 0; done < len(hits); {
 		n := 0
 		if out.Err() == nil {
-			n = s.appendPiece(r, from, buf, hits[done:], results[done:])
+			n = s.appendPiece(w, r, from, buf, hits[done:], results[done:])
 		}
 		if n == 0 { // nobody reads it any more
 			s.abandonResults(w, r, hits[done:], results[done:])
@@ -154,7 +154,7 @@ func (s *Room) writeResults(w http.ResponseWriter, r *http.Request, from queue.S
 
 // appendPiece appends results until they are a piece, in one of the places for what takes a
 // processor for long. It returns how many it appended: none when the request has ended.
-func (s *Room) appendPiece(r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
+func (s *Room) appendPiece(w http.ResponseWriter, r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
 	if s.Processing.Take(r.Context(), from) != nil {
 		return 0
 	}
@@ -163,7 +163,7 @@ func (s *Room) appendPiece(r *http.Request, from queue.SenderID, buf *respond.Bu
 		if i > 0 {
 			buf.B = append(buf.B, ',')
 		}
-		s.appendResult(r, buf, &hits[i], &results[i])
+		s.appendResult(w, r, buf, &hits[i], &results[i])
 		results[i] = queue.Result{}
 		if len(buf.B) >= respond.Piece {
 			return i + 1
@@ -177,7 +177,7 @@ func (s *Room) appendPiece(r *http.Request, from queue.SenderID, buf *respond.Bu
 func (s *Room) abandonResults(w http.ResponseWriter, r *http.Request, hits []hit, results []queue.Result) {
 	for i := range hits {
 		if err := results[i].Err; err != nil {
-			s.metrics.failed(err, 1)
+			s.failed(err, 1)
 		} else {
 			s.metrics.count(&hits[i], &results[i].Decision)
 		}
@@ -282,11 +282,11 @@ func readAtomic(d *jsontext.Decoder) (bool, error) {
 }
 
 // appendResult appends one result: a decision, or a problem with its status.
-func (s *Room) appendResult(r *http.Request, buf *respond.Buffer, h *hit, result *queue.Result) {
+func (s *Room) appendResult(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, h *hit, result *queue.Result) {
 	if err := result.Err; err != nil {
-		s.metrics.failed(err, 1)
+		s.failed(err, 1)
 		f := problem.Of(serve.Explain(err, h.names()))
-		s.LogInternal(r, f, err)
+		s.LogInternal(w, r, f, err)
 		buf.B = problem.Append(buf.B, f, MaxHitErrors)
 		return
 	}

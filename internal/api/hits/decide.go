@@ -1,33 +1,70 @@
 package hits
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
+	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
 )
 
+// A hit is a checked client.HitRequest.
+type hit struct {
+	respond.Subject
+	attributes map[string]string
+	dryRun     bool
+	overrun    bool
+	kind       string // of operation, of the id
+	id         string // the client's; empty: none
+	batch      string // of a batch's id: what else the batch is
+}
+
+// chargesNothing reports whether the hit charges nothing, whatever comes of it: a dry run, or a cost of 0.
+func (h *hit) chargesNothing() bool { return h.dryRun || h.Cost == 0 }
+
+// operation is the hit's id for the engine. A hit that only looks has no id, for looking again
+// does no harm.
+func (h *hit) operation() model.ID {
+	if h.id == "" || h.chargesNothing() {
+		return model.ID{}
+	}
+	parts := []string{h.Meter, strconv.FormatInt(h.Cost, 10), h.batch}
+	if h.overrun {
+		parts = append(parts, "overrun")
+	}
+	return model.NewID(h.kind, h.id, request.PayloadOf(h.attributes, parts...)...)
+}
+
+// of is the hit in the engine's form.
+func (h *hit) of(t *model.Target) model.Hit {
+	return model.Hit{Target: t, Cost: h.Cost, Look: h.chargesNothing(), ID: h.operation(), Overrun: h.overrun}
+}
+
 // decide resolves a hit's limits and has the engine decide the hit. In an outage it admits the
 // hit where the limits say so. An overrun asks for no admission, but to be charged: it fails in an
 // outage. Its errors are those of the problem table.
 func (s *Room) decide(ctx context.Context, from quota.Sender, h *hit) (d model.Decision, err error) {
 	var t *model.Target
-	err = serve.WhileStale(func(atLeast int64) (err error) {
+	err = catalog.WhileStale(func(atLeast int64) (err error) {
 		if t, err = s.target(ctx, h, atLeast); err == nil {
 			d, err = s.judge(ctx, from, t, h)
 		}
 		return err
 	})
 	if err = serve.OutOfTime(ctx, err); err != nil && t != nil && !h.overrun {
-		return s.withoutDatabase(t, h.Cost, err)
+		return s.degraded(ctx, h, t, err)
 	}
 	return d, err
 }
@@ -36,7 +73,7 @@ func (s *Room) decide(ctx context.Context, from quota.Sender, h *hit) (d model.D
 // of the values of the hit's attributes. It is nil with an error.
 func (s *Room) target(ctx context.Context, h *hit, atLeast int64) (*model.Target, error) {
 	t, err := s.Catalog.Resolve(ctx, h.Customer, h.Meter, atLeast)
-	if h.id != "" && !h.look() && errors.Is(err, plans.ErrNotInPlan) {
+	if h.id != "" && !h.chargesNothing() && errors.Is(err, plans.ErrNotInPlan) {
 		// The plan may have lost the meter. A hit that was admitted under this id before is
 		// still answered again.
 		t, err = s.Catalog.ResolveKnown(ctx, h.Customer, h.Meter, atLeast)
@@ -49,25 +86,46 @@ func (s *Room) target(ctx context.Context, h *hit, atLeast int64) (*model.Target
 
 // judge has the engine decide a hit, or look where the hit charges nothing.
 func (s *Room) judge(ctx context.Context, from quota.Sender, t *model.Target, h *hit) (model.Decision, error) {
-	if h.look() {
-		return s.Engine.Look(ctx, t, h.Cost)
-	}
-	if h.id == "" && !h.overrun {
-		return from.Decide(ctx, t, h.Cost)
+	if h.id == "" && !h.overrun && !h.chargesNothing() {
+		d, err := from.Decide(ctx, t, h.Cost)
+		return d, s.barred(ctx, err)
 	}
 	r := from.DecideAll(ctx, []model.Hit{h.of(t)})[0]
-	return r.Decision, r.Err
+	return r.Decision, s.barred(ctx, r.Err)
 }
 
-// of is the hit in the engine's form.
-func (h *hit) of(t *model.Target) model.Hit {
-	return model.Hit{Target: t, Cost: h.Cost, Look: h.look(), ID: h.operation(), Overrun: h.overrun}
+// barred is the error of what the engine judged. A node that may have missed changes asks the database
+// before it says that a customer is suspended or has ended. If there were changes, the error is a
+// *model.StaleError. Out of reach of the database it says what it knew last.
+func (s *Room) barred(ctx context.Context, err error) error {
+	if err == nil || !errors.Is(err, plans.ErrSuspended) && !errors.Is(err, plans.ErrEnded) || s.Catalog.Fresh() {
+		return err
+	}
+	before := s.Catalog.Applied()
+	if s.Catalog.Renew(ctx) != nil || s.Catalog.Applied() == before {
+		return err
+	}
+	return &model.StaleError{Change: s.Catalog.Applied()}
 }
 
-// withoutDatabase lets a hit in, uncharged and saying so, when the database is out of
-// reach and no limit wants it refused then. Any other error stays; so does one that is late.
-func (s *Room) withoutDatabase(t *model.Target, cost int64, err error) (model.Decision, error) {
-	if !errors.Is(err, session.ErrUnavailable) || t.DenyOutage() || t.Lost {
+// degraded is withoutDatabase by what counts at the hit's instant: another plan may, or no override any
+// more, since its target was resolved.
+func (s *Room) degraded(ctx context.Context, h *hit, t *model.Target, err error) (model.Decision, error) {
+	d, why := s.withoutDatabase(t, h.Cost, h.chargesNothing(), err)
+	if _, over := errors.AsType[*model.StaleError](why); !over {
+		return d, why
+	}
+	if t, again := s.target(ctx, h, 0); again == nil {
+		return s.withoutDatabase(t, h.Cost, h.chargesNothing(), err)
+	}
+	return model.Decision{}, err
+}
+
+// withoutDatabase decides a hit, uncharged and saying so, when the database is out of reach and no
+// limit wants it refused then: by its limits, as far as this node knows. Any other error stays; so
+// does one that is late. A *model.StaleError: the target's limits count no more.
+func (s *Room) withoutDatabase(t *model.Target, cost int64, look bool, err error) (model.Decision, error) {
+	if !errors.Is(err, session.ErrUnavailable) || t.DenyOutage() || t.Lost || t.Level {
 		return model.Decision{}, err
 	}
 	at, ok := s.Estimate()
@@ -75,8 +133,10 @@ func (s *Room) withoutDatabase(t *model.Target, cost int64, err error) (model.De
 		// Nothing is charged at this instant. So the node's own clock is good enough.
 		at = s.Wall().UnixMicro()
 	}
-	at = t.Instant(at)
-	return model.Decision{Target: t, Allowed: true, Cost: cost, At: at, Degraded: true}, nil
+	if why := cmp.Or(t.Over(t.Instant(at)), t.Barred(t.Instant(at))); why != nil {
+		return model.Decision{}, why
+	}
+	return s.Engine.WithoutDatabase(t, at, cost, look), nil
 }
 
 // decideAll decides the hits of a batch. Hits of one counter are decided in their order. Hits
@@ -89,7 +149,7 @@ func (s *Room) decideAll(ctx context.Context, from quota.Sender, hits []hit, res
 		}
 	}
 	// This error needs no look: a hit that stays stale has it in its result.
-	_ = serve.WhileStale(func(atLeast int64) error {
+	_ = catalog.WhileStale(func(atLeast int64) error {
 		var stale error
 		pending, stale = s.decideOnce(ctx, from, hits, pending, atLeast, results)
 		return stale
@@ -113,6 +173,7 @@ func (s *Room) decideOnce(ctx context.Context, from quota.Sender, hits []hit, pe
 	again = sent[:0]
 	for n, result := range from.DecideAll(ctx, batch) {
 		i := sent[n]
+		result.Err = s.barred(ctx, result.Err)
 		results[i] = result
 		if late, ok := errors.AsType[*model.StaleError](result.Err); ok {
 			again = append(again, i)
@@ -122,7 +183,7 @@ func (s *Room) decideOnce(ctx context.Context, from quota.Sender, hits []hit, pe
 		} else if result.Err != nil && hits[i].overrun {
 			results[i].Err = serve.OutOfTime(ctx, result.Err)
 		} else if result.Err != nil {
-			results[i].Decision, results[i].Err = s.withoutDatabase(batch[n].Target, batch[n].Cost, serve.OutOfTime(ctx, result.Err))
+			results[i].Decision, results[i].Err = s.degraded(ctx, &hits[i], batch[n].Target, serve.OutOfTime(ctx, result.Err))
 		}
 	}
 	return again, stale

@@ -1,6 +1,8 @@
 package hits
 
 import (
+	"net/http"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api/problem"
@@ -12,8 +14,8 @@ type metrics struct {
 	outcomes map[string]prometheus.Counter // of those that were not decided, by problem
 
 	// Those that every hit touches, looked up once.
-	allowed, replayed, refused, refusedFromMemory, looked, degraded prometheus.Counter
-	hardExceeded, softExceeded, shadowExceeded                      prometheus.Counter
+	allowed, replayed, refused, refusedFromMemory, looked, degraded, refusedDegraded prometheus.Counter
+	hardExceeded, softExceeded, shadowExceeded                                       prometheus.Counter
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -27,6 +29,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	m.refusedFromMemory = hits.WithLabelValues("refused_from_memory")
 	m.looked = hits.WithLabelValues("looked")
 	m.degraded = hits.WithLabelValues("degraded")
+	m.refusedDegraded = hits.WithLabelValues("refused_degraded")
 	exceeded := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotad_exceeded_total", Help: "Admitted hits that a soft limit admitted past itself, that a shadow would have refused, or that overran a hard limit, for each such limit.",
 	}, []string{"mode"})
@@ -53,11 +56,13 @@ func (s *Room) countBatches() {
 // count counts a decided hit.
 func (m *metrics) count(h *hit, d *model.Decision) {
 	switch {
+	case d.Degraded && !d.Allowed:
+		m.refusedDegraded.Inc()
 	case d.Degraded:
 		m.degraded.Inc()
 	case d.Replayed:
 		m.replayed.Inc()
-	case h.look():
+	case h.chargesNothing():
 		m.looked.Inc()
 	case d.Allowed:
 		m.allowed.Inc()
@@ -70,7 +75,7 @@ func (m *metrics) count(h *hit, d *model.Decision) {
 
 // countExceeded counts the limits that an admitted and charged hit went past.
 func (m *metrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
-	if !d.Allowed || d.Replayed || h.look() {
+	if !d.Allowed || d.Replayed || h.chargesNothing() {
 		return
 	}
 	for i := range views {
@@ -87,6 +92,10 @@ func (m *metrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
 }
 
 // failed counts hits that were not decided, by their problem.
-func (m *metrics) failed(err error, hits int) {
-	m.outcomes[problem.Of(err).Kind.Name].Add(float64(hits))
+func (s *Room) failed(err error, hits int) {
+	kind := problem.Of(err).Kind
+	s.metrics.outcomes[kind.Name].Add(float64(hits))
+	if kind.Status >= http.StatusInternalServerError {
+		s.Engine.Failed(err)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -78,7 +79,7 @@ func (s *Room) refund(w http.ResponseWriter, r *http.Request, p serve.Params) in
 	if err != nil {
 		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.InTime(r)
+	ctx, cancel := s.ChargeInTime(r)
 	defer cancel()
 	done, err := s.giveBack(ctx, s.Engine.From(p.From), &in)
 	s.Metrics.CountOperation(serve.NameRefund, &done.Decision, err)
@@ -86,7 +87,7 @@ func (s *Room) refund(w http.ResponseWriter, r *http.Request, p serve.Params) in
 		return s.Fail(w, r, serve.Explain(serve.OutOfTime(ctx, err), in.names()))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &done.Decision)
-	buf.QuotaHeaders(w.Header(), s.ResetStyle, done.At, 0)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, done.Now(), 0)
 	buf.B = in.appendAnswer(buf.B[:0], &done, buf.Views)
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
@@ -94,7 +95,7 @@ func (s *Room) refund(w http.ResponseWriter, r *http.Request, p serve.Params) in
 // giveBack has the engine do the refund. A refund makes no customer, and the plan may have
 // lost the meter.
 func (s *Room) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done locked.Refunded, err error) {
-	err = serve.WhileStale(func(atLeast int64) error {
+	err = catalog.WhileStale(func(atLeast int64) error {
 		t, err := s.Catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
 			err = s.Catalog.Returning(ctx, s.Store, in.Meter)

@@ -15,6 +15,7 @@ import (
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -72,7 +73,7 @@ func (s *Room) reserve(w http.ResponseWriter, r *http.Request, p serve.Params) i
 	if err != nil {
 		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.InTime(r)
+	ctx, cancel := s.ChargeInTime(r)
 	defer cancel()
 	made, err := s.hold(ctx, s.Engine.From(p.From), &asked)
 	s.Metrics.CountOperation(serve.NameReserve, &made.Decision, err)
@@ -95,13 +96,14 @@ func (s *Room) readReservation(r *http.Request, buf *respond.Buffer) (asked rese
 // id.
 func (s *Room) hold(ctx context.Context, from quota.Sender, asked *reservation) (made locked.Reservation, err error) {
 	id := asked.operation()
-	err = serve.WhileStale(func(atLeast int64) error {
+	err = catalog.WhileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
 		if err == nil {
 			err = s.Catalog.Returning(ctx, s.Store, asked.Meter)
 		}
 		if err == nil {
 			made, err = from.Reserve(ctx, t, asked.Cost, asked.ttl*1000, id)
+			err = s.barred(ctx, err)
 		}
 		return err
 	})
@@ -119,7 +121,7 @@ func (s *Room) answerReservation(w http.ResponseWriter, h *hit, made *locked.Res
 	if !d.Allowed {
 		wait = d.RetryAfter()
 	}
-	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.At, wait)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.Now(), d.FromNow(wait))
 	if !d.Allowed {
 		buf.B = respond.AppendDecision(buf.B[:0], &h.Subject, d, buf.Views, wait, denied)
 		return respond.Write(w, denied, respond.ProblemJSON, buf.B)
@@ -143,7 +145,7 @@ func (s *Room) ReservationRoutes() []serve.Route {
 			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reserve", Summary: "Hold units until their cost is known",
 			Params:  []apidoc.Param{denyStatusParam},
 			Request: reflect.TypeFor[client.ReservationRequest](), Response: reflect.TypeFor[client.Reservation](), Refusable: true, Status: serve.Created201,
-			Problems: []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindUnderWay, problem.KindConflict}, IDHeader: request.IdempotencyHeader,
+			Problems: []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindSuspended, problem.KindEnded, problem.KindIDReused, problem.KindUnderWay, problem.KindConflict}, IDHeader: request.IdempotencyHeader,
 		}, Raw: s.reserve},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: one + "/commit", Access: apidoc.Backends, Tag: "Backends", ID: "commit", Summary: "Charge what a reservation was for",

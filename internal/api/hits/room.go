@@ -2,7 +2,7 @@
 // reservations with their ends.
 //
 // Hits are the whole load. They have a decoder of their own for the form that nearly all clients
-// write (plain.go), and append their answers to buffers. Package hits must never hold rules about
+// write (plain, in hit.go), and append their answers to buffers. Package hits must never hold rules about
 // limits, which are in quota.
 package hits
 
@@ -20,7 +20,7 @@ type Room struct {
 // New makes a room, and registers its metrics.
 func New(s *serve.Server) *Room {
 	r := &Room{
-		Server: s, metrics: newMetrics(s.Registry), waits: newWaits(s.Deadline),
+		Server: s, metrics: newMetrics(s.Registry), waits: newWaits(s.DecideWithin),
 		Batches: serve.NewSlots(MaxBatches, errManyBatches, errOwnBatches),
 	}
 	r.countBatches()

@@ -13,6 +13,7 @@ import (
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
@@ -32,7 +33,7 @@ func (s *Room) settle(ctx context.Context, st *settlement, do func(*model.Target
 	if !ok {
 		return locked.ErrUnknownReservation
 	}
-	return serve.WhileStale(func(atLeast int64) (err error) {
+	return catalog.WhileStale(func(atLeast int64) (err error) {
 		var t *model.Target
 		t, st.customer, st.meter, err = s.Catalog.ResolveByID(ctx, r.Customer, r.Meter, atLeast)
 		switch {
@@ -54,7 +55,7 @@ func (s *Room) commit(w http.ResponseWriter, r *http.Request, p serve.Params) in
 	if err != nil {
 		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.InTime(r)
+	ctx, cancel := s.ChargeInTime(r)
 	defer cancel()
 	err = s.settle(ctx, &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
 		if st.overrun {
@@ -70,7 +71,7 @@ func (s *Room) commit(w http.ResponseWriter, r *http.Request, p serve.Params) in
 		return s.Fail(w, r, serve.Explain(serve.OutOfTime(ctx, err), serve.Names{Committed: st.id}))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &st.done.Decision)
-	buf.QuotaHeaders(w.Header(), s.ResetStyle, st.done.At, 0)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, st.done.Now(), 0)
 	buf.B = st.appendAnswer(buf.B[:0], buf.Views)
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
@@ -118,7 +119,7 @@ func (st *settlement) appendAnswer(b []byte, views []model.View) []byte {
 func (s *Room) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, buf *respond.Buffer) int {
 	d := &room.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
-	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.At, 0)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.Now(), 0)
 	b := problem.Append(buf.B[:0], problem.Of(room), problem.MaxErrors)
 	b = append(b[:len(b)-1], `,"committable":`...)
 	b = strconv.AppendInt(b, room.Most, 10)
@@ -136,9 +137,11 @@ func (s *Room) release(c *serve.Call) (serve.Answer, error) {
 	if st.id, err = request.PathValue(c.R, "id"); err != nil {
 		return serve.Answer{}, err
 	}
-	err = s.settle(c.Ctx(), &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
-		return s.Engine.From(c.From).Release(c.Ctx(), t, id)
+	ctx, cancel := s.ChargeInTime(c.R)
+	defer cancel()
+	err = s.settle(ctx, &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
+		return s.Engine.From(c.From).Release(ctx, t, id)
 	})
 	s.Metrics.CountOperation(serve.NameRelease, &st.done.Decision, err)
-	return serve.Answer{Status: http.StatusNoContent}, serve.Explain(err, serve.Names{Released: st.id})
+	return serve.Answer{Status: http.StatusNoContent}, serve.Explain(serve.OutOfTime(ctx, err), serve.Names{Released: st.id})
 }

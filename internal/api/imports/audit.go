@@ -3,6 +3,7 @@ package imports
 import (
 	"context"
 
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 )
 
@@ -14,6 +15,8 @@ func (im *importing) auditBegin(ctx context.Context) error {
 	if im.audited {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, im.server.DecideWithin)
+	defer cancel()
 	err := im.server.Store.Record(ctx, plans.Audited{Action: "begin", Target: auditImports})
 	im.audited = err == nil
 	return err
@@ -34,6 +37,6 @@ func (im *importing) auditEnd() {
 	sum := &im.outcomes
 	ended := plans.Audited{Action: "end", Target: auditImports, After: importAudit{sum.Lines, sum.Imported, sum.Replayed, sum.Failed}}
 	if err := im.server.Store.Record(context.WithoutCancel(im.r.Context()), ended); err != nil {
-		im.server.Log.Warn("the end of an import could not be audited", "error", err)
+		im.server.Log.Warn("the end of an import could not be audited", "request_id", serve.RequestID(im.w), "error", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -43,7 +44,7 @@ func (im *importing) do(items []item) {
 		}
 	} else {
 		// This error needs no look: a line that stays stale has it as its own.
-		_ = serve.WhileStale(func(atLeast int64) error {
+		_ = catalog.WhileStale(func(atLeast int64) error {
 			var stale error
 			pending, stale = im.server.importOnce(ctx, im.from, items, pending, atLeast)
 			return stale
@@ -61,12 +62,15 @@ func outage(err error) bool {
 	return err != nil && problem.Of(err).Kind.Status == http.StatusServiceUnavailable
 }
 
-// importOnce sends the pending lines to the engine in one call. again are the lines whose
-// limits have changed meanwhile. stale is the error that names the newest of these changes.
+// importOnce sends the pending lines to the engine in one call, which waits no longer than a hit does.
+// again are the lines whose limits have changed meanwhile. stale is the error that names the newest of
+// these changes.
 func (s *Room) importOnce(ctx context.Context, from quota.Sender, items []item, pending []int, atLeast int64) (again []int, stale error) {
 	imports, sent := s.importsOf(ctx, items, pending, atLeast)
 	newest := int64(-1)
 	again = sent[:0]
+	ctx, cancel := context.WithTimeout(ctx, s.DecideWithin)
+	defer cancel()
 	for n, done := range from.ImportAll(ctx, imports) {
 		it := &items[sent[n]]
 		it.err, it.replayed = done.Err, done.Replayed
@@ -99,7 +103,7 @@ func (s *Room) importsOf(ctx context.Context, items []item, pending []int, atLea
 			known[key] = f
 		}
 		if f.err == nil && it.Limit != nil {
-			f.err = s.Catalog.Returning(ctx, s.Store, it.Meter) // a balance may give units back: it replaces what counted
+			f.err = s.mayReturn(ctx, it.Meter)
 		}
 		if outage(f.err) {
 			for _, i := range pending[n:] {
@@ -117,9 +121,18 @@ func (s *Room) importsOf(ctx context.Context, items []item, pending []int, atLea
 // importTarget is what a line is judged by, as of change atLeast or later. An import makes no
 // customer, and the customer's plan must have the meter.
 func (s *Room) importTarget(ctx context.Context, it *item, atLeast int64) (*model.Target, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.DecideWithin)
+	defer cancel()
 	t, err := s.Catalog.ResolveKnown(ctx, it.Customer, it.Meter, atLeast)
 	if err == nil && t.Lost {
 		err = plans.ErrNotInPlan
 	}
 	return t, err
+}
+
+// mayReturn says of a meter that its units may come back: a balance replaces what counted.
+func (s *Room) mayReturn(ctx context.Context, meter string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.DecideWithin)
+	defer cancel()
+	return s.Catalog.Returning(ctx, s.Store, meter)
 }

@@ -179,7 +179,7 @@ func (im *importing) report(items []item) {
 
 func (im *importing) addError(it *item) {
 	f := problem.Of(serve.Explain(it.err, it.names()))
-	im.server.LogInternal(im.r, f, it.err)
+	im.server.LogInternal(im.w, im.r, f, it.err)
 	if im.listed {
 		im.answer = append(im.answer, ',')
 	}

@@ -45,16 +45,20 @@ func (it *item) check() error {
 	as := client.HitRequest{Customer: it.Customer, Meter: it.Meter, Cost: it.Cost, Attributes: it.Attributes, ID: &it.ID}
 	bad := request.CheckHit(&as, 1)
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
-	usage, balance := it.Cost != nil || it.At != nil, it.Limit != nil || it.Used != nil
+	usage, balance, level := it.Cost != nil || it.At != nil, it.Limit != nil || it.Used != nil, it.Level != nil
 	switch {
-	case usage && balance:
-		refuse("", "a line is usage, with cost and at, or an opening balance, with limit and used, and not both")
+	case usage && balance || level && (usage || balance):
+		refuse("", "a line is usage, with cost and at, or an opening balance, with limit and used, or what is held, with level, and only one of these")
+	case level:
+		if *it.Level < 0 || *it.Level > model.MaxNumber {
+			refuse("level", fmt.Sprintf("must be between 0 and %d", model.MaxNumber))
+		}
 	case usage:
 		it.checkUsage(refuse)
 	case balance:
 		it.checkBalance(refuse)
 	default:
-		refuse("", "a line must have cost and at, for usage, or limit and used, for an opening balance")
+		refuse("", "a line must have cost and at, for usage, or limit and used, for an opening balance, or level, for what is held")
 	}
 	if len(bad) > 0 {
 		return problem.InvalidFields(bad)
@@ -96,7 +100,10 @@ func (it *item) checkBalance(refuse func(field, detail string)) {
 func (it *item) operation(t *model.Target) locked.Import {
 	op := locked.Import{Target: t.For(it.Attributes)}
 	var payload []string
-	if it.Limit != nil {
+	if it.Level != nil {
+		op.SetsLevel, op.Level = true, *it.Level
+		payload = []string{it.Meter, "level", strconv.FormatInt(op.Level, 10)}
+	} else if it.Limit != nil {
 		op.Limit, op.Used = *it.Limit, *it.Used
 		payload = []string{it.Meter, "balance", op.Limit, strconv.FormatInt(op.Used, 10)}
 	} else {
@@ -146,6 +153,8 @@ func fieldOf(err error, f *problem.Fault) string {
 	case errors.Is(err, plans.ErrUnknownCustomer):
 		return "customer"
 	case errors.Is(err, plans.ErrUnknownMeter), errors.Is(err, plans.ErrNotInPlan):
+		return "meter"
+	case errors.Is(err, locked.ErrLevel), errors.Is(err, locked.ErrNoLevel):
 		return "meter"
 	case errors.Is(err, locked.ErrNoSuchLimit):
 		return "limit"

@@ -46,6 +46,28 @@ var (
 			"`GET` the customer to see the plan. Then write a version of the plan that names the meter.",
 		),
 	}
+	KindSuspended = &Kind{
+		Name: "suspended", Status: http.StatusForbidden, Title: "The customer is suspended",
+		Doc: text(
+			"An admin has suspended the customer.",
+			"Hits and reservations are refused until the suspension ends.",
+			"Commits, releases, refunds and reads go on.",
+			"Nothing was charged.",
+			"The customer's quota says since when, and why.",
+			"`DELETE /v1/customers/{key}/suspension` ends the suspension.",
+		),
+	}
+	KindEnded = &Kind{
+		Name: "ended", Status: http.StatusForbidden, Title: "The customer's subscription has ended",
+		Doc: text(
+			"The hit or reservation came at `ends_at` of the customer's billing, or later.",
+			"The account says `\"after_end\":\"block\"`.",
+			"Commits, releases, refunds and reads go on.",
+			"Nothing was charged.",
+			"To go on, `PUT` the customer's billing without `ends_at`. Billing begins again then.",
+			"With `\"after_end\":\"free\"` usage goes on and is not billed.",
+		),
+	}
 	KindNotFound = &Kind{
 		Name: "not-found", Status: http.StatusNotFound, Title: "Not found",
 		Doc: text(
@@ -159,6 +181,16 @@ var (
 			"Commit `committable` or less, or commit the same cost later.",
 		),
 	}
+	KindArchived = &Kind{
+		Name: "archived", Status: http.StatusConflict, Title: "Usage of that time is archived",
+		Doc: text(
+			"The request needs usage of months that an operator has taken out of the database (`quotad archive`).",
+			"Such usage is not adjusted, imported, refunded or billed again, and no test clock goes back to it.",
+			"Nothing was charged or stored.",
+			"Invoices of that time stay as they are, and so do their documents. A credit note corrects one.",
+			"Where it is a refund or an adjustment, make one of the running billing period.",
+		),
+	}
 	KindPreconditionRequired = &Kind{
 		Name: "precondition-required", Status: http.StatusPreconditionRequired, Title: "If-Match is required",
 		Doc: text(
@@ -231,6 +263,16 @@ var (
 			"Each request fails alike until an operator puts it right.",
 		),
 	}
+	KindReadOnly = &Kind{
+		Name: "database-read-only", Status: http.StatusServiceUnavailable, Title: "The database is read only", retry: true,
+		Doc: text(
+			"The database is there, but takes no writes (SQLSTATE 25006).",
+			"It is a standby that nobody promoted, or somebody set it to be read only.",
+			"This is no outage, so `on_outage` lets nothing in.",
+			"Nothing was charged or stored.",
+			"Each request that writes fails alike until an operator puts it right.",
+		),
+	}
 	KindOutcomeUnknown = &Kind{
 		Name: "outcome-unknown", Status: http.StatusServiceUnavailable, Title: "The outcome is unknown", retry: true,
 		Doc: text(
@@ -265,7 +307,7 @@ func text(what string, more ...string) string {
 
 // Kinds are all kinds of problems.
 var Kinds = []*Kind{
-	KindNotJSON, KindUnauthorized, KindWrongScope, KindNotInPlan, KindNotFound, KindMethod, KindTimeout, KindConflict,
-	KindPrecondition, KindTooLarge, KindMediaType, KindInvalid, KindIDReused, KindRefunded, KindUnderWay, KindDoesNotFit, KindPreconditionRequired, KindQuotaExceeded, KindTooManyFailures,
-	KindInternal, KindBusy, KindUnavailable, KindNoSession, KindOutcomeUnknown, KindStopping, KindNotReady,
+	KindNotJSON, KindUnauthorized, KindWrongScope, KindNotInPlan, KindSuspended, KindEnded, KindNotFound, KindMethod, KindTimeout, KindConflict,
+	KindPrecondition, KindTooLarge, KindMediaType, KindInvalid, KindIDReused, KindRefunded, KindUnderWay, KindDoesNotFit, KindArchived, KindPreconditionRequired, KindQuotaExceeded, KindTooManyFailures,
+	KindInternal, KindBusy, KindUnavailable, KindNoSession, KindReadOnly, KindOutcomeUnknown, KindStopping, KindNotReady,
 }

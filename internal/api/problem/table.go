@@ -12,6 +12,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
 	"quotad/internal/quota/session"
+	"quotad/internal/webhooks"
 )
 
 // Of turns any error into what the client may see of it. What is not in the
@@ -32,6 +33,12 @@ func Of(err error) *Fault {
 	}
 	if many, ok := errors.AsType[*locked.ManyValuesError](err); ok {
 		return &Fault{Kind: KindBusy, Detail: many.Error()}
+	}
+	if errors.Is(err, locked.ErrLevel) || errors.Is(err, locked.ErrNoLevel) {
+		return Invalid("meter", err.Error())
+	}
+	if high, ok := errors.AsType[*locked.TooHighError](err); ok {
+		return Invalid("cost", high.Error())
 	}
 	if much, ok := errors.AsType[*locked.TooMuchError](err); ok {
 		return Invalid("used", much.Error())
@@ -56,7 +63,9 @@ var errorTable = []errorEntry{
 	{err: session.ErrInternal, kind: KindInternal},
 	{err: model.ErrMalformed, kind: KindInternal},
 	{err: session.ErrOutcomeUnknown, kind: KindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
+	{err: session.ErrSlow, kind: KindUnavailable, text: "the database answers too slowly; nothing was charged. Send it again in a second (Retry-After)"},
 	{err: session.ErrUnavailable, kind: KindUnavailable, text: session.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
+	{err: session.ErrReadOnly, kind: KindReadOnly, text: "the database is read only: a standby, or set so by somebody; nothing was charged. The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
 	{err: session.ErrNoSession, kind: KindNoSession, text: session.ErrNoSession.Error() + ". The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
 	{err: session.ErrShare, kind: KindBusy, text: "too many requests of this API key are waiting: it has its share of the queue, and other keys have theirs. Nothing was charged. Send fewer at once"},
 	{err: session.ErrBusy, kind: KindBusy},
@@ -66,6 +75,7 @@ var errorTable = []errorEntry{
 	{err: locked.ErrUnderWay, kind: KindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
 	{err: locked.ErrUnknownHit, kind: KindNotFound},
 	{err: locked.ErrUnknownReservation, kind: KindNotFound},
+	{err: locked.ErrArchived, kind: KindArchived, text: locked.ErrArchived.Error()},
 	{err: locked.ErrSettled, kind: KindConflict},
 	{err: locked.ErrManyReservations, kind: KindConflict},
 	{err: locked.ErrNoSuchLimit, kind: KindNotFound},
@@ -84,7 +94,16 @@ var errorTable = []errorEntry{
 	{err: plans.ErrSessionOver, kind: KindUnauthorized},
 	{err: plans.ErrNotInPlan, kind: KindNotInPlan},
 	{err: locked.ErrLost, kind: KindNotInPlan},
+	{err: plans.ErrSuspended, kind: KindSuspended},
+	{err: plans.ErrEnded, kind: KindEnded},
+	{err: plans.ErrNotSuspended, kind: KindNotFound},
+	{err: plans.ErrNoScheduled, kind: KindNotFound},
+	{err: plans.ErrNotSchedulable, kind: KindConflict},
+	{err: plans.ErrNoOpenPeriod, kind: KindConflict},
+	{err: plans.ErrEndsFirst, kind: KindConflict},
+	{err: plans.ErrTooSoon, kind: KindConflict},
 	{err: plans.ErrArchived, kind: KindConflict},
+	{err: plans.ErrKind, kind: KindConflict},
 	{err: plans.ErrBeforePeriod, kind: KindConflict},
 	{err: plans.ErrPrecondition, kind: KindPrecondition},
 	{err: plans.ErrExists, kind: KindPrecondition},
@@ -92,11 +111,21 @@ var errorTable = []errorEntry{
 	{err: billing.ErrUnknownInvoice, kind: KindNotFound},
 	{err: billing.ErrUnknownLine, kind: KindNotFound},
 	{err: billing.ErrNoPeriod, kind: KindNotFound},
+	{err: billing.ErrFarPreview, kind: KindConflict},
 	{err: billing.ErrState, kind: KindConflict},
 	{err: billing.ErrHeld, kind: KindConflict},
 	{err: billing.ErrNameless, kind: KindConflict},
 	{err: billing.ErrReferred, kind: KindConflict},
 	{err: billing.ErrTooMuch, kind: KindConflict},
+	{err: billing.ErrMoreThanOpen, kind: KindConflict},
+	{err: billing.ErrNoCredits, kind: KindConflict},
+	{err: billing.ErrUnknownCredit, kind: KindNotFound},
+	{err: billing.ErrMoreThanLeft, kind: KindConflict},
+	{err: billing.ErrUnknownPayment, kind: KindNotFound},
+	{err: billing.ErrReversed, kind: KindConflict},
+	{err: billing.ErrNoted, kind: KindConflict},
+	{err: billing.ErrMoneyStands, kind: KindConflict},
+	{err: billing.ErrTooManyPayments, kind: KindConflict},
 	{err: billing.ErrAnonymous, kind: KindConflict},
 	{err: billing.ErrTooManyTerms, kind: KindConflict},
 	{err: billing.ErrBeforePeriod, kind: KindConflict},
@@ -105,11 +134,16 @@ var errorTable = []errorEntry{
 	{err: billing.ErrCurrency, kind: KindConflict},
 	{err: billing.ErrUnknownSeller, kind: KindNotFound},
 	{err: billing.ErrUnknownPrice, kind: KindNotFound},
+	{err: billing.ErrUnknownCap, kind: KindNotFound},
 	{err: billing.ErrTooManyCharges, kind: KindConflict},
 	{err: billing.ErrOtherPayload, kind: KindIDReused},
 	{err: billing.ErrNoLine, kind: KindConflict},
 	{err: billing.ErrReconciling, kind: KindBusy},
 	{err: billing.ErrReconcileTime, kind: KindBusy},
+	{err: webhooks.ErrUnknown, kind: KindNotFound},
+	{err: webhooks.ErrTooMany, kind: KindConflict},
+	{err: webhooks.ErrDisabled, kind: KindConflict},
+	{err: webhooks.ErrReplay, kind: KindConflict},
 	{err: respond.ErrMemory, kind: KindBusy, text: "the requests under way take all the memory that this node gives to bodies and answers (--body-memory); nothing was charged or stored"},
 	{err: respond.ErrMemoryShare, kind: KindBusy, text: "the requests of this API key under way take half of the memory that this node gives to bodies and answers (--body-memory), the most for one key; nothing was charged or stored"},
 	// Decide reports a deadline that passes after the hit was sent as an unknown

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -76,6 +77,25 @@ func nextSize(have, promised, limit int) int {
 		size = min(size, max(promised, respond.Free)+1)
 	}
 	return max(size, have+1)
+}
+
+var errUnread = problem.Invalid("", "this request takes no body, and nothing was done: leave the body out, or send {}")
+
+// NoBody makes sure that a request says nothing in a body where nobody reads it, such as a part
+// that is to be paid. {} and null say nothing.
+func NoBody(r *http.Request) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	const most = 64 // whatever is longer says something
+	body, err := io.ReadAll(io.LimitReader(r.Body, most))
+	if err != nil {
+		return WhyCut(err)
+	}
+	if said := string(bytes.TrimSpace(body)); len(body) == most || said != "" && said != "{}" && said != "null" {
+		return errUnread
+	}
+	return nil
 }
 
 // SkipBody reads the rest of a body that was refused for want of memory, and keeps none of

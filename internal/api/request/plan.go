@@ -16,9 +16,16 @@ import (
 
 // DecodePlan reads a plan as an admin writes it.
 func DecodePlan(body []byte) (plans.PlanInput, error) {
-	in := plans.PlanInput{IntervalCount: 1}
-	return in, DecodeBy(planMembers, body, &in)
+	in := plans.PlanInput{IntervalCount: 1, BaseEvery: 1}
+	err := DecodeBy(planMembers, body, &in)
+	if in.BaseEvery == 0 {
+		in.BaseEvery = noIntervals
+	}
+	return in, err
 }
+
+// noIntervals stands for a base_every of 0 that was written, and is refused. Left out, it is 1.
+const noIntervals = -1
 
 var planMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(readLimit), json.UnmarshalFromFunc(readFeature))))

@@ -13,8 +13,8 @@ import (
 // CheckText says what is wrong with what people write, such as a reason, or nothing.
 func CheckText(text string, required bool) string {
 	switch {
-	case required && text == "":
-		return "is required"
+	case required && strings.TrimSpace(text) == "":
+		return "is required, and not only spaces"
 	case len(text) > locked.MaxReason || !plans.PlainText(text):
 		return "must be UTF-8 without control characters, at most " + strconv.Itoa(locked.MaxReason) + " bytes"
 	}

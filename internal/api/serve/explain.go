@@ -2,15 +2,22 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
+	"quotad/internal/quota/session"
 )
 
 // Names are the things that a request names, for the texts of errors. Each has been checked:
@@ -70,6 +77,8 @@ func Explain(err error, n Names) error {
 	}{
 		{plans.ErrUnknownCustomer, n.Customer, "there is no customer %s, or it is archived for good: a new one is made with PUT /v1/customers/%s"},
 		{plans.ErrArchived, n.Customer, "the customer %s is archived and cannot be written any more: make another under a new key (GET /v1/customers/%s still shows it)"},
+		{plans.ErrSuspended, n.Customer, "the customer %s is suspended: GET /v1/customers/%s says since when and why, and DELETE of its suspension ends it. Nothing was charged"},
+		{plans.ErrEnded, n.Customer, "the subscription of customer %s has ended: GET /v1/customers/%s/billing says when (ends_at). Nothing was charged"},
 		{plans.ErrUnknownMeter, n.Meter, "there is no meter %s: declare it with PUT /v1/meters/%s"},
 		{plans.ErrUnknownClock, n.clock, "there is no test clock %s: make it with PUT /v1/test-clocks/%s"},
 		{plans.ErrUnknownDraft, n.plan, "the plan %s has no draft: store one with PUT /v1/plans/%s/draft"},
@@ -143,3 +152,45 @@ func inPath(name string) string {
 	}
 	return url.PathEscape(name)
 }
+
+// OutOfTime is what an error means that came when its request's time was over: that the request
+// waited too long, and never that the database is out of reach. on_outage lets nothing in by it.
+// A database that is known to be too slow is out of reach.
+func OutOfTime(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrSlow) || errors.Is(err, session.ErrOutcomeUnknown) {
+		return err
+	}
+	return fmt.Errorf("%w: %v", ctx.Err(), err) //nolint:errorlint // it is no longer what it says
+}
+
+// Fail answers with the problem that an error is, and logs what is our own fault.
+func (s *Server) Fail(w http.ResponseWriter, r *http.Request, err error) int {
+	f := problem.Of(err)
+	s.LogInternal(w, r, f, err)
+	cut := f.Kind == problem.KindTooLarge || noMemory(err) && !request.SkipBody(w, r, s.Wall().Add(skipTime))
+	if cut && r.ProtoMajor == 1 {
+		// Else net/http would first wait for the rest of the body, which may never come.
+		w.Header().Set("Connection", "close")
+	}
+	return problem.Write(w, f)
+}
+
+// noMemory reports whether a request's body was not read, or its answer not sent, for want of memory.
+func noMemory(err error) bool {
+	return errors.Is(err, respond.ErrMemory) || errors.Is(err, respond.ErrMemoryShare)
+}
+
+// LogInternal logs an error that is our own fault.
+func (s *Server) LogInternal(w http.ResponseWriter, r *http.Request, f *problem.Fault, err error) {
+	level, what := slog.LevelDebug, "request not served"
+	switch {
+	case f.Kind == problem.KindInternal:
+		level, what = slog.LevelWarn, "request failed"
+	case f.Kind.Status < http.StatusInternalServerError:
+		return
+	}
+	s.Log.Log(r.Context(), level, what, "request_id", RequestID(w), "method", r.Method, "path", r.URL.Path, "sqlstate", session.StateOf(err), "error", err)
+}
+
+// skipTime is how long a client may go on sending a body that was refused for want of memory.
+const skipTime = time.Second

@@ -28,6 +28,11 @@ func (s *Server) InTime(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), s.Deadline)
 }
 
+// ChargeInTime bounds how long a request may wait that charges, or gives back.
+func (s *Server) ChargeInTime(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), s.DecideWithin)
+}
+
 // operationCounters count the outcomes of one kind of operation.
 type operationCounters struct{ Done, Replayed, refused, Failed prometheus.Counter }
 

@@ -28,7 +28,7 @@ func panicked(w http.ResponseWriter, r *http.Request, log *slog.Logger, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	log.Error("panic while answering", "request_id", RequestID(w), "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 	if _, begun := w.Header()["Content-Type"]; begun {
 		panic(http.ErrAbortHandler)
 	}

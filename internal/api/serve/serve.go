@@ -8,10 +8,12 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
@@ -19,6 +21,7 @@ import (
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/queue"
+	"quotad/internal/throttle"
 )
 
 // Serve is all that happens to a request of a route: measure, recover, check the key and
@@ -33,7 +36,7 @@ func (s *Server) Serve(rt *Route) http.Handler {
 			took := s.Wall().Sub(start)
 			m.observe(status, took)
 			if s.Log.Enabled(r.Context(), slog.LevelDebug) {
-				s.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "took", took)
+				s.Log.Debug("request", "request_id", RequestID(w), "method", r.Method, "path", r.URL.Path, "status", status, "took", took)
 			}
 			if p != nil {
 				panicked(w, r, s.Log, p)
@@ -73,6 +76,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *Route) int {
 			return s.Fail(w, r, err)
 		}
 		c.Body = buf.B
+	} else if !reads(r) {
+		if err = request.NoBody(r); err != nil {
+			return s.Fail(w, r, err)
+		}
 	}
 	a, body, err := s.handle(rt, c)
 	if err != nil {
@@ -139,36 +146,149 @@ func (s *Server) encode(ctx context.Context, from queue.SenderID, body any) ([]b
 	return all.Bytes(), err
 }
 
-// Fail answers with the problem that an error is, and logs what is our own fault.
-func (s *Server) Fail(w http.ResponseWriter, r *http.Request, err error) int {
-	f := problem.Of(err)
-	s.LogInternal(r, f, err)
-	cut := f.Kind == problem.KindTooLarge || noMemory(err) && !request.SkipBody(w, r, s.Wall().Add(skipTime))
-	if cut && r.ProtoMajor == 1 {
-		// Else net/http would first wait for the rest of the body, which may never come.
-		w.Header().Set("Connection", "close")
-	}
-	return problem.Write(w, f)
-}
-
-// noMemory reports whether a request's body was not read, or its answer not sent, for want of memory.
-func noMemory(err error) bool {
-	return errors.Is(err, respond.ErrMemory) || errors.Is(err, respond.ErrMemoryShare)
-}
-
-// LogInternal logs an error that is our own fault.
-func (s *Server) LogInternal(r *http.Request, f *problem.Fault, err error) {
-	if f.Kind == problem.KindInternal {
-		s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-	} else if f.Kind.Status >= http.StatusInternalServerError {
-		s.Log.Debug("request not served", "method", r.Method, "path", r.URL.Path, "error", err)
-	}
-}
-
 // exactNumbers writes a json.Number as a number. jsonv2 would write it as a string.
 var exactNumbers = json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, n stdjson.Number) error {
 	return e.WriteValue(jsontext.Value(n))
 }))
 
-// skipTime is how long a client may go on sending a body that was refused for want of memory.
-const skipTime = time.Second
+// authenticate returns the live key of a secret. A key that this node does not know counts as a
+// failure of its address, unless the key turns out to be a live one. nil: failures are not limited.
+func (s *Server) authenticate(failures *throttle.Throttle, r *http.Request, secret string) (plans.Key, error) {
+	charged := false
+	key, err := s.Catalog.Authenticate(r.Context(), secret, func() error {
+		if failures == nil {
+			return nil
+		}
+		if wait := failures.Take(throttle.Address(r.RemoteAddr)); wait > 0 {
+			s.keysLimited.Inc()
+			return tooManyFailures(wait)
+		}
+		charged = true
+		return nil
+	})
+	switch {
+	case errors.Is(err, plans.ErrUnknownKey):
+		s.keysWrong.Inc()
+	case charged:
+		failures.GiveBack(throttle.Address(r.RemoteAddr))
+	}
+	return key, err
+}
+
+func tooManyFailures(wait time.Duration) *problem.Fault {
+	return &problem.Fault{
+		Kind:       problem.KindTooManyFailures,
+		Detail:     "keys that are not known came from this address too often (--failed-keys-per-minute). A key that is known is let in. Nothing was looked up, charged or stored",
+		RetryAfter: int((wait + time.Second - 1) / time.Second),
+	}
+}
+
+// countFailures makes the metric of failed keys.
+func (s *Server) countFailures() {
+	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotad_failed_keys_total", Help: "Requests with a wrong key, by answer: 401 unauthorized, or 429 too-many-failures beyond --failed-keys-per-minute.",
+	}, []string{"type"})
+	s.Registry.MustRegister(failed)
+	s.keysWrong = failed.WithLabelValues(problem.KindUnauthorized.Name)
+	s.keysLimited = failed.WithLabelValues(problem.KindTooManyFailures.Name)
+}
+
+// The answers to a request without a key and with a wrong one.
+var (
+	faultNoKey    = &problem.Fault{Kind: problem.KindUnauthorized, Detail: "send the header Authorization: Bearer <key>" + makeKey}
+	faultWrongKey = &problem.Fault{Kind: problem.KindUnauthorized, Detail: "the key is unknown, revoked or expired" + makeKey, BearerError: "invalid_token"}
+)
+
+const makeKey = ". An admin makes a key with POST /v1/keys, and on quotad's machine quotad keys create does"
+
+// wrongScope is the answer to a key of another scope.
+func wrongScope(has plans.Scope, needs apidoc.Access) *problem.Fault {
+	return &problem.Fault{Kind: problem.KindWrongScope, Detail: "this key has the scope " + string(has) + "; needed is " + needs.Scopes(), BearerError: "insufficient_scope"}
+}
+
+// authorize checks the request's key against the route's scopes; admin may do everything. The
+// key is the sender of the request.
+func (s *Server) authorize(r *http.Request, rt *Route) (queue.SenderID, error) {
+	if rt.Access == apidoc.Anyone {
+		return "", nil
+	}
+	if as, ok := r.Context().Value(identityKey{}).(Identity); ok {
+		return s.authorizeWithin(as, rt)
+	}
+	secret, given := keyOf(r, rt)
+	if !given {
+		return "", faultNoKey
+	}
+	if secret == "" {
+		return "", faultWrongKey
+	}
+	key, err := s.authenticate(s.Failures, r, secret)
+	switch {
+	case errors.Is(err, plans.ErrUnknownKey):
+		return "", faultWrongKey
+	case err != nil:
+		return "", err
+	case !rt.allows(key.Scope):
+		return "", wrongScope(key.Scope, rt.Access)
+	}
+	return queue.SenderID(key.ID), nil
+}
+
+// keyOf is the key that a request was sent with. What is in a header of the route's own counts before
+// Authorization, which may be that of a gateway's client.
+func keyOf(r *http.Request, rt *Route) (secret string, given bool) {
+	if rt.KeyHeader != "" {
+		if own := r.Header[rt.KeyHeader]; len(own) > 0 {
+			return own[0], len(own) == 1
+		}
+	}
+	all := r.Header["Authorization"]
+	if len(all) != 1 {
+		return "", false
+	}
+	scheme, secret, _ := strings.Cut(all[0], " ")
+	return secret, strings.EqualFold(scheme, "Bearer")
+}
+
+// authorizeWithin is authorize for a request within the process.
+func (s *Server) authorizeWithin(as Identity, rt *Route) (queue.SenderID, error) {
+	if !rt.allows(as.Scope) {
+		return "", wrongScope(as.Scope, rt.Access)
+	}
+	return queue.SenderID(as.KeyID), nil
+}
+
+// Identity is whom a request acts for that was made within the process, instead of a key.
+type Identity struct {
+	Scope   plans.Scope
+	KeyID   string // of the key that a session began with; what the requests of a portal have in common
+	KeyName string
+	Request string // the id of the page's request; empty: one is made
+}
+
+// identityKey is the context's key of an Identity. The context of a request that comes by the network
+// is made in the process, so that it has none.
+type identityKey struct{}
+
+// As is a context whose requests act for an identity.
+func As(ctx context.Context, as Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, as)
+}
+
+// signInsPerMinute is how often an address may fail to sign in to the pages.
+const signInsPerMinute = 5
+
+// SignIn returns the live key of a secret that somebody signs in to the pages with. Wrong ones
+// are limited by address, more strictly than those of requests: a person types them. Without a
+// key, status and detail say why as an answer to a request would.
+func (s *Server) SignIn(r *http.Request, secret string) (key plans.Key, status int, detail string) {
+	key, err := s.authenticate(s.signIns, r, secret)
+	switch {
+	case errors.Is(err, plans.ErrUnknownKey):
+		return key, faultWrongKey.Kind.Status, faultWrongKey.Detail
+	case err != nil:
+		f := problem.Of(err)
+		return key, f.Kind.Status, f.Detail
+	}
+	return key, http.StatusOK, ""
+}

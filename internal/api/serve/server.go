@@ -44,8 +44,10 @@ type Options struct {
 	// Settings; the zero value is the default.
 	ResetStyle respond.ResetStyle
 	Deadline   time.Duration // how long a request may wait, 5 s
-	BodyMemory int64         // bytes that bodies and answers may take together, 64 MiB
-	FailedKeys int           // how often an address may send wrong keys, a minute; 0: any number
+	// DecideWithin is how long of that a request may wait that charges; 0: all of it.
+	DecideWithin time.Duration
+	BodyMemory   int64 // bytes that bodies and answers may take together, 64 MiB
+	FailedKeys   int   // how often an address may send wrong keys, a minute; 0: any number
 }
 
 // State is how ready a node is for requests.
@@ -87,6 +89,9 @@ const (
 func New(parts Options) *Server {
 	if parts.Deadline <= 0 {
 		parts.Deadline = DefaultDeadline
+	}
+	if parts.DecideWithin <= 0 || parts.DecideWithin > parts.Deadline {
+		parts.DecideWithin = parts.Deadline
 	}
 	if parts.BodyMemory <= 0 {
 		parts.BodyMemory = DefaultMemory

@@ -9,6 +9,7 @@ import (
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/closing"
 )
 
 // What is a concern, and from when on.
@@ -54,6 +55,14 @@ func concerns(body *client.Overview, now int64) []client.Concern {
 	}
 	if n := body.Books.BlockedCustomers; n > 0 {
 		add("billing_blocked", "Billing is blocked for %d of the customers. A check of the books names them.", n)
+	}
+	switch n := body.Books.OverdueInvoices; {
+	case n == 1:
+		add("invoices_overdue", "An invoice is overdue. The list of invoices shows it by its status, overdue.")
+	case n >= closing.MaxOverdue:
+		add("invoices_overdue", "%d invoices or more are overdue. The list of invoices shows them by their status, overdue.", n)
+	case n > 1:
+		add("invoices_overdue", "%d invoices are overdue. The list of invoices shows them by their status, overdue.", n)
 	}
 	return all
 }

@@ -161,6 +161,7 @@ func (s *Room) readDatabase(ctx context.Context) (*client.Database, error) {
 func (s *Room) books(nodes []plans.Node) client.Books {
 	body := client.Books{Disagreeing: []string{}}
 	body.BlockedCustomers, _ = s.Closing.Standing()
+	body.OverdueInvoices = s.Closing.Overdue()
 	at, disagreeing := s.Checked() // of the other nodes it is in their rows
 	for i := range nodes {
 		if n := &nodes[i]; n.CheckedAt != nil && (at == nil || *n.CheckedAt > *at) {

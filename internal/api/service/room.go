@@ -1,5 +1,5 @@
 // Package service is how quotad itself is: whether it is ready, its documentation and metrics, the
-// overview, whether the books agree, and who changed what.
+// overview, whether the books agree, who changed what, and what happened.
 //
 // It only reads.
 package service
@@ -31,5 +31,5 @@ func New(s *serve.Server, options Options) *Room { return &Room{Server: s, optio
 
 // Routes are those of the room. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
-	return slices.Concat(s.auditRoutes(), s.reconcileRoutes(), []serve.Route{s.overviewRoute()}, s.serviceRoutes())
+	return slices.Concat(s.auditRoutes(), s.eventRoutes(), s.reconcileRoutes(), []serve.Route{s.overviewRoute()}, s.serviceRoutes())
 }

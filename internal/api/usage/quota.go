@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
 
 	"quotad/client"
 	"quotad/internal/api/request"
@@ -20,15 +22,19 @@ import (
 
 // quotaBody is client.Quota, with limits that are written by the code that answers hits.
 type quotaBody struct {
-	Customer    string              `json:"customer"`
-	Plan        string              `json:"plan"`
-	PlanVersion int                 `json:"plan_version"`
-	At          time.Time           `json:"at"`
-	TestClock   string              `json:"test_clock,omitempty"`
-	Anonymous   bool                `json:"anonymous,omitzero"`
-	Features    map[string]any      `json:"features"`
-	Limits      limitList           `json:"limits"`
-	Meters      []client.MeterUsage `json:"meters"`
+	Customer    string                  `json:"customer"`
+	Plan        string                  `json:"plan"`
+	PlanVersion int                     `json:"plan_version"`
+	At          time.Time               `json:"at"`
+	TestClock   string                  `json:"test_clock,omitempty"`
+	Anonymous   bool                    `json:"anonymous,omitzero"`
+	Suspension  *client.Suspension      `json:"suspension,omitempty"`
+	Scheduled   *client.ScheduledChange `json:"scheduled_change,omitempty"`
+	EndsAt      *time.Time              `json:"ends_at,omitempty"`
+	Ended       bool                    `json:"ended,omitzero"`
+	Features    map[string]any          `json:"features"`
+	Limits      limitList               `json:"limits"`
+	Meters      []client.MeterUsage     `json:"meters"`
 }
 
 // A standing is the state of one meter of a customer's plan.
@@ -47,7 +53,7 @@ func (s *Room) quota(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	var body quotaBody
-	err = serve.WhileStale(func(atLeast int64) (err error) {
+	err = catalog.WhileStale(func(atLeast int64) (err error) {
 		if err = s.Catalog.CatchUp(c.Ctx(), atLeast); err == nil {
 			body, err = s.readQuota(c.Ctx(), key, attributes)
 		}
@@ -95,8 +101,11 @@ func (s *Room) showQuota(ctx context.Context, key string, account *catalog.Accou
 	if account.Clock != nil {
 		body.TestClock = account.Clock.Key
 	}
+	body.Suspension = (*client.Suspension)(account.Suspension)
+	body.Scheduled = (*client.ScheduledChange)(account.Scheduled)
+	body.EndsAt, body.Ended = respond.InstantOrNull(account.EndsAt), account.EndsAt != nil && *account.EndsAt <= now
 	for i := range standings {
-		if body.Meters[i], err = standings[i].usage(plan.Currency, running); err != nil {
+		if body.Meters[i], err = standings[i].usage(ctx, plan.Currency, running); err != nil {
 			return body, err
 		}
 	}
@@ -127,22 +136,27 @@ func (s *Room) standings(ctx context.Context, v *quota.View, account *catalog.Ac
 }
 
 // usage is the meter's usage of the running period, and what an invoice would say of it.
-func (st *standing) usage(currency string, running *invoices.Running) (client.MeterUsage, error) {
+func (st *standing) usage(ctx context.Context, currency string, running *invoices.Running) (client.MeterUsage, error) {
 	u := client.MeterUsage{
-		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Used: st.PeriodUsed,
+		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Kind: st.Meter.Kind(), Used: st.PeriodUsed,
 		PeriodStart: respond.Time(st.PeriodStart), PeriodEnd: respond.Time(st.PeriodEnd),
 	}
 	if st.Price != nil {
 		u.Included = st.Price.Included
 	}
+	if st.Cap != nil {
+		u.CapMinor = &st.Cap.AmountMinor
+	}
 	u.Overage = max(0, u.Used-u.Included)
 	if !running.Billed() {
 		return u, nil
 	}
-	var err error
 	version := running.Version()
 	u.PriceVersion, u.Currency = &version, running.Currency()
-	u.Included, u.Overage, u.AmountMinor, err = running.Meter(st.Meter, u.Used)
+	held, err := running.Held(ctx, st.Target.Counters[0].Key)
+	if err == nil {
+		u.Included, u.Overage, u.AmountMinor, err = running.Meter(st.Meter, u.Used, held)
+	}
 	return u, err
 }
 
@@ -179,4 +193,24 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 		}
 	}
 	return e.WriteValue(append(b, ']'))
+}
+
+// LimitsIn are the limits of a customer as a transaction sees them, as the quota answer has them. It reads
+// no attributes: limits per attribute show the empty value. over says why nobody waits for the answer any
+// more, or nil.
+func (s *Room) LimitsIn(ctx context.Context, tx pgx.Tx, key string, over func() error) (json.MarshalerTo, error) {
+	account, err := s.Catalog.MetersIn(ctx, tx, key)
+	if err != nil {
+		return nil, err
+	}
+	for i := range account.Meters {
+		m := &account.Meters[i]
+		m.Target = m.Target.For(nil).ForReservations()
+	}
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	standings, _, err := s.standings(ctx, &quota.View{From: tx, Now: now}, account)
+	return limitList{standings, over}, err
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -72,6 +74,17 @@ func (s *Room) usage(c *serve.Call) (serve.Answer, error) {
 	if !fits {
 		return serve.Answer{}, problem.Invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
 	}
+	body := client.Usage{}
+	if customer.Clock != nil {
+		body.TestClock = customer.Clock.Key
+	}
+	if meter.Kind() == plans.KindLevel {
+		levels, err := s.Invoices.Levels(c.Ctx(), customer.ID, meter.ID, starts, now)
+		for i := range levels {
+			body.Points = append(body.Points, respond.LevelPoint(starts[i], &levels[i]))
+		}
+		return serve.Answer{Status: http.StatusOK, Body: body}, err
+	}
 	first, _ := p.Hour(asked.from)
 	hours, err := s.Engine.Usage(c.Ctx(), customer.ID, meter.ID, first, asked.to, MaxHours+1)
 	if err != nil {
@@ -80,9 +93,14 @@ func (s *Room) usage(c *serve.Call) (serve.Answer, error) {
 	if len(hours) > MaxHours {
 		return serve.Answer{}, problem.Invalid("from", "there is more usage than one answer may read: ask for a shorter time")
 	}
-	body := client.Usage{Points: bucketUsage(hours, starts)}
-	if customer.Clock != nil {
-		body.TestClock = customer.Clock.Key
+	archive, err := s.Engine.Archive(c.Ctx())
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	body.Points = bucketUsage(hours, starts)
+	if first < archive.GoneBefore {
+		body.ArchivedBefore = new(respond.Time(archive.GoneBefore))
+		body.Points = slices.DeleteFunc(body.Points, func(p client.UsagePoint) bool { return p.Start.Before(*body.ArchivedBefore) })
 	}
 	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
@@ -154,6 +172,7 @@ func bucketUsage(hours []quota.UsageHour, starts []int64) []client.UsagePoint {
 	points := make([]client.UsagePoint, len(starts)-1)
 	for i := range points {
 		p := &points[i]
+		p.UsageUnits = new(client.UsageUnits)
 		p.Start = time.UnixMicro(starts[i]).UTC()
 		for len(hours) > 0 && hours[0].Start < starts[i+1] {
 			p.Admitted = model.AddUpTo(p.Admitted, hours[0].Admitted)

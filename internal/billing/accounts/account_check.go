@@ -6,16 +6,17 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
-// What an account and a seller may hold at most: characters of a line, lines of an address,
-// taxes, days until an invoice is due.
+// What an account and a seller may hold at most: characters of a line, lines of an address and the
+// like, taxes, days until an invoice is due.
 const (
 	maxText    = 200
-	maxAddress = 20
+	maxLines   = 20
 	maxTaxes   = 10
 	maxDueDays = 365
 )
@@ -44,9 +45,9 @@ func (c *checked) text(field, value string, required bool) {
 	}
 }
 
-func (c *checked) address(field string, lines []string) {
-	if len(lines) > maxAddress {
-		c.add(field, "must have at most %d lines", maxAddress)
+func (c *checked) lines(field string, lines []string) {
+	if len(lines) > maxLines {
+		c.add(field, "must have at most %d lines", maxLines)
 		return
 	}
 	for i, line := range lines {
@@ -66,13 +67,18 @@ func (in *AccountInput) check() model.FieldErrors {
 	c.instant("starts_at", in.StartsAt)
 	c.instant("trial_ends_at", in.TrialEndsAt)
 	c.instant("ends_at", in.EndsAt)
+	if in.AfterEnd != nil && *in.AfterEnd != billing.Block && *in.AfterEnd != billing.Free {
+		c.add("after_end", "must be %q or %q, or left out: then it stays as it is", billing.Block, billing.Free)
+	}
 	if !plans.ValidKey(in.Seller) {
 		c.add("seller", plans.KeyRule)
 	}
 	c.text("buyer.name", in.Buyer.Name, false)
-	c.address("buyer.address", in.Buyer.Address)
+	c.lines("buyer.address", in.Buyer.Address)
 	c.text("buyer.country", in.Buyer.Country, false)
 	c.text("buyer.tax_id", in.Buyer.TaxID, false)
+	c.text("order_reference", in.OrderReference, false)
+	c.lines("notes", in.Notes)
 	if in.DueDays < 0 || in.DueDays > maxDueDays {
 		c.add("due_days", "must be between 0 and %d", maxDueDays)
 	}
@@ -89,6 +95,7 @@ func (c *checked) taxes(in *AccountInput) {
 	wrong := false
 	for i, t := range in.Taxes {
 		c.text(fmt.Sprintf("taxes[%d].name", i), t.Name, true)
+		c.text(fmt.Sprintf("taxes[%d].note", i), t.Note, false)
 		if !rating.ValidPercent(t.Percent) {
 			c.add(fmt.Sprintf("taxes[%d].percent", i), rating.PercentRule)
 			wrong = true

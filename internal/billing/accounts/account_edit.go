@@ -24,6 +24,9 @@ func (c *Customer) known(line *timeline.Timeline) (from, end *int64) {
 	case p.Start == c.Open.Start:
 		return nil, nil
 	}
+	if p.Base != nil && p.Base.N == p.N {
+		return &p.Start, &p.Base.To // of the base, which may go on after the period
+	}
 	return &p.Start, &p.KnownEnd
 }
 
@@ -93,9 +96,9 @@ func (e *edit) begin(in *AccountInput, standing bool) error {
 func (e *edit) end(in *AccountInput) error {
 	a, now := &e.account, e.c.Now
 	want := in.EndsAt
-	if in.PeriodEnd {
+	if in.PeriodEnd || in.BaseEnd {
 		var err error
-		if want, err = e.periodEnd(); err != nil {
+		if want, err = e.periodEnd(in.BaseEnd); err != nil {
 			return err
 		}
 	}
@@ -135,9 +138,9 @@ func (e *edit) paid(ctx context.Context, w *store.Writing) error {
 }
 
 // periodEnd is the end of the running period, or of the first one before it begins. What was
-// asked for already stays.
-func (e *edit) periodEnd() (*int64, error) {
-	if e.account.EndsWithPeriod && e.account.EndsAt != nil {
+// asked for already stays. ofBase: it is the end of the periods that the base price of that one is for.
+func (e *edit) periodEnd(ofBase bool) (*int64, error) {
+	if !ofBase && e.account.EndsWithPeriod && e.account.EndsAt != nil {
 		return e.account.EndsAt, nil
 	}
 	unended := e.account
@@ -157,6 +160,9 @@ func (e *edit) periodEnd() (*int64, error) {
 	p, ok, err := e.line.At(*open, max(e.c.Now, open.Start))
 	if err != nil || !ok {
 		return nil, fault("ends_at", "no billing period is open that could end")
+	}
+	if p.Base != nil && ofBase {
+		return &p.Base.FullEnd, nil
 	}
 	return &p.End, nil
 }

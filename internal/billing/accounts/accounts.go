@@ -11,6 +11,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/timeline"
+	"quotad/internal/events"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
@@ -21,11 +22,16 @@ type AccountInput struct {
 	StartsAt    *int64 // nil: as it is
 	TrialEndsAt *int64
 	EndsAt      *int64
-	PeriodEnd   bool // EndsAt is the end of the running period
+	PeriodEnd   bool    // EndsAt is the end of the running period
+	BaseEnd     bool    // EndsAt is the end of the periods that the base price of the running one is for
+	AfterEnd    *string // nil: as it is
 	Seller      string
 	Buyer       billing.Buyer
 	Taxes       []billing.TaxRate
 	DueDays     int
+
+	OrderReference string
+	Notes          []string
 }
 
 // Account is how a customer is billed, as it is shown.
@@ -85,6 +91,9 @@ func (as *Accounts) PutAccount(ctx context.Context, key string, in *AccountInput
 	if in.Buyer.Address == nil {
 		in.Buyer.Address = []string{}
 	}
+	if in.Notes == nil {
+		in.Notes = []string{}
+	}
 	err = as.store.ChangeBilling(ctx, key, func(ctx context.Context, w *store.Writing, p *plans.Customer) error {
 		c, line, err := as.standing(ctx, w, p.ID)
 		if err == nil && c == nil {
@@ -96,12 +105,15 @@ func (as *Accounts) PutAccount(ctx context.Context, key string, in *AccountInput
 		if err != nil {
 			return err
 		}
-		was := c.Account
+		was, ran := c.Account, c.Open != nil
 		if err := as.apply(ctx, w, p, c, line, in); err != nil {
 			return err
 		}
 		if a, err = as.show(ctx, w, c); err == nil && c.Account.Change == was.Change {
 			err = store.Unchanged()
+		}
+		if err == nil && ran && c.Open == nil && c.Account.EndsAt != nil { // the end is before all that could be closed
+			err = events.Write(ctx, w, EndedEvent(c, *c.Account.EndsAt))
 		}
 		if err != nil {
 			return err
@@ -128,6 +140,10 @@ const sellerThere = `SELECT EXISTS (SELECT FROM sellers WHERE key = $1)`
 func (as *Accounts) apply(ctx context.Context, w *store.Writing, p *plans.Customer, c *Customer, line *timeline.Timeline, in *AccountInput) error {
 	a := c.Account
 	a.Seller, a.Buyer, a.Taxes, a.DueDays, a.Written = in.Seller, in.Buyer, in.Taxes, in.DueDays, true
+	a.OrderReference, a.Notes = in.OrderReference, in.Notes
+	if in.AfterEnd != nil {
+		a.AfterEnd = *in.AfterEnd
+	}
 	var standing, seller bool
 	if err := errors.Join(w.QueryRow(ctx, billed, c.ID).Scan(&standing), w.QueryRow(ctx, sellerThere, in.Seller).Scan(&seller)); err != nil {
 		return err
@@ -224,7 +240,7 @@ func (as *Accounts) redate(ctx context.Context, w *store.Writing, p *plans.Custo
 const updateAccount = `
 	UPDATE billing_accounts SET starts_at = $2, starts_set_at = $3, trial_ends_at = $4, ends_at = $5, ends_with_period = $6,
 		break_from = $7, break_to = $8, seller = $9, buyer = $10, taxes = $11, due_days = $12, written = $13, change = $14,
-		known_from = $15, known_end = $16
+		known_from = $15, known_end = $16, order_reference = $17, notes = $18, after_end = $19
 	WHERE customer_id = $1`
 
 // writeAccount writes the account of c, as one of this change.
@@ -237,7 +253,8 @@ func writeAccount(ctx context.Context, w *store.Writing, c *Customer) error {
 		return err
 	}
 	_, err := w.Exec(ctx, updateAccount, c.ID, a.StartsAt, a.StartsSetAt, a.TrialEndsAt, a.EndsAt, a.EndsWithPeriod,
-		a.BreakFrom, a.BreakTo, a.Seller, buyer, taxes, a.DueDays, a.Written, a.Change, a.KnownFrom, a.KnownEnd)
+		a.BreakFrom, a.BreakTo, a.Seller, buyer, taxes, a.DueDays, a.Written, a.Change, a.KnownFrom, a.KnownEnd,
+		a.OrderReference, a.Notes, a.AfterEnd)
 	return err
 }
 

@@ -37,10 +37,13 @@ const readCalls = `SELECT id FROM clock_calls ORDER BY id LIMIT $1 FOR UPDATE SK
 const dropCalls = `
 	DELETE FROM clock_calls c WHERE id = ANY ($1) AND NOT EXISTS (
 		SELECT FROM test_clocks t, LATERAL (
-			SELECT FROM open_periods o WHERE o.clock_id = t.id AND o.due_at <= t.now LIMIT 1) due
+			(SELECT FROM open_periods o WHERE o.clock_id = t.id AND o.due_at <= t.now LIMIT 1)
+			UNION ALL
+			(SELECT FROM unpaid_invoices u WHERE u.clock_id = t.id AND u.told_at IS NULL AND u.due_at <= t.now LIMIT 1)) due
 		WHERE t.id = c.clock_id)`
 
-// AnswerCalls removes the calls of clocks of which nothing is due. What is blocked is due.
+// AnswerCalls removes the calls of clocks of which nothing is due. What is blocked is due, and so is an
+// overdue invoice of which nobody told.
 func (as *Accounts) AnswerCalls(ctx context.Context) error {
 	return as.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, readCalls, maxCalls)

@@ -31,7 +31,7 @@ func NewHooks(now func(ctx context.Context) (int64, error), closeDelay time.Dura
 // Billing names what the store calls: Lock before a write of a customer, Running where it has to know
 // what prices the running period, Changed after a write, ClockSet after a clock was set.
 func (h *Hooks) Billing() *store.Billing {
-	return &store.Billing{Lock: lockBilling, Running: h.running, Changed: h.changed, ClockSet: clockSet}
+	return &store.Billing{Lock: h.lock, Running: h.running, End: h.scheduledEnd, Changed: h.changed, ClockSet: clockSet}
 }
 
 const lockByKey = `
@@ -40,15 +40,15 @@ const lockByKey = `
 // openPeriod: a first period that starts later, and of which no invoice was made, has not begun.
 const openPeriod = `
 	SELECT coalesce(o.start_at, 0), coalesce(o.end_at, 0), o.n > 0 OR o.chain > 0
-			OR o.start_at <= coalesce(t.now, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+			OR o.start_at <= coalesce(t.now, $2)
 			OR EXISTS (SELECT FROM invoices i WHERE i.customer_id = o.customer_id AND i.status <> 'draft'),
 		ARRAY(SELECT p->>'meter' FROM jsonb_array_elements(v.document->'prices') p) || ARRAY(SELECT jsonb_object_keys(o.prices))
 	FROM open_periods o LEFT JOIN test_clocks t ON t.id = o.clock_id
 	LEFT JOIN plan_versions v ON v.plan_id = o.plan_id AND v.version = o.version
 	WHERE o.customer_id = $1`
 
-// lockBilling is store.Billing's Lock.
-func lockBilling(ctx context.Context, tx pgx.Tx, key string) (*store.Open, error) {
+// lock is store.Billing's Lock.
+func (h *Hooks) lock(ctx context.Context, tx pgx.Tx, key string) (*store.Open, error) {
 	var id int64
 	switch err := tx.QueryRow(ctx, lockByKey, key).Scan(&id); {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -56,8 +56,12 @@ func lockBilling(ctx context.Context, tx pgx.Tx, key string) (*store.Open, error
 	case err != nil:
 		return nil, err
 	}
+	now, err := h.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
 	open, begun := new(store.Open), (*bool)(nil)
-	if err := tx.QueryRow(ctx, openPeriod, id).Scan(&open.Start, &open.End, &begun, &open.Meters); err != nil {
+	if err := tx.QueryRow(ctx, openPeriod, id, now).Scan(&open.Start, &open.End, &begun, &open.Meters); err != nil {
 		return nil, err
 	}
 	open.Begun = open.End > 0 && begun != nil && *begun
@@ -86,12 +90,14 @@ func (h *Hooks) running(ctx context.Context, w *store.Writing, p *plans.Customer
 	if err != nil || !ok {
 		return nil, err
 	}
-	by := PricedBy(&running)
-	versions, err := h.Versions.Get(ctx, w, []VersionKey{by})
+	versions, err := h.Versions.Get(ctx, w, VersionsOf(&running))
 	if err != nil {
 		return nil, err
 	}
-	return &store.Running{Plan: versions[by].Key, Version: running.Version, OtherPrices: line.OtherPrices(&running)}, nil
+	terms := versions.Terms(&running)
+	return &store.Running{
+		Plan: terms.Plan.Key, Version: running.Version, OtherPrices: line.OtherPrices(&running), OtherBase: terms.OtherBase(),
+	}, nil
 }
 
 const forgetKnown = `UPDATE billing_accounts SET known_from = NULL, known_end = NULL WHERE customer_id = $1`
@@ -214,7 +220,7 @@ func (h *Hooks) first(ctx context.Context, w *store.Writing, c *Customer, line *
 		return err
 	}
 	p, ok := line.First()
-	if err := dropOpening(ctx, w, c); err != nil {
+	if err := dropOpening(ctx, w, c, true); err != nil {
 		return err
 	}
 	return writeOpen(ctx, w, c, &p, ok, true, true)
@@ -234,7 +240,7 @@ func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *Customer, resta
 	p, ok := line.Again(c.Open, restart)
 	due := c.openingDue
 	if restart && c.Open.N == 0 {
-		if err := dropOpening(ctx, w, c); err != nil {
+		if err := dropOpening(ctx, w, c, false); err != nil {
 			return err
 		}
 		// Other terms may be due in advance where the former ones were not.
@@ -246,13 +252,15 @@ func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *Customer, resta
 }
 
 const openingDraft = `
-	SELECT id::text FROM invoices WHERE customer_id = $1 AND kind = 'opening' AND status = 'draft' AND chain = $2 AND n = $3`
+	SELECT id::text FROM invoices WHERE customer_id = $1 AND kind = 'opening' AND status = 'draft' AND chain = $2 AND n = $3
+		AND ($4 OR of IS NULL)`
 
 // dropOpening removes the draft of an opening: the period that it is of is another now. What it
-// claimed waits for the next invoice.
-func dropOpening(ctx context.Context, w *store.Writing, c *Customer) error {
+// claimed waits for the next invoice. A reissue has the prices of the void opening, whose place no other
+// opening takes: it goes only where the period is moved.
+func dropOpening(ctx context.Context, w *store.Writing, c *Customer, moved bool) error {
 	var id string
-	switch err := w.QueryRow(ctx, openingDraft, c.ID, c.chain, c.n).Scan(&id); {
+	switch err := w.QueryRow(ctx, openingDraft, c.ID, c.chain, c.n, moved).Scan(&id); {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
 	case err != nil:

@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/timeline"
+	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
@@ -20,7 +24,7 @@ import (
 const nextPeriods = `
 	UPDATE open_periods u SET chain = o.chain, n = o.n, start_at = o.start_at, end_at = o.end_at, full_start = o.full_start,
 		full_end = o.full_end, known_end = o.known_end, trial = o.trial, plan_id = o.plan_id, version = o.version,
-		prices = o.prices, to_begin = false, opening_due = o.opening_due, ` + unblocked + `, due_at = ` + dueOf + `
+		prices = o.prices, base = o.base, to_begin = false, opening_due = o.opening_due, ` + unblocked + `, due_at = ` + dueOf + `
 	FROM jsonb_populate_recordset(NULL::open_periods, $1) o WHERE u.customer_id = o.customer_id RETURNING u.customer_id, u.due_at`
 
 // OpenRow is a row of open_periods, as far as closing writes it.
@@ -38,6 +42,7 @@ type OpenRow struct {
 	Version    *int                   `json:"version"`
 	Prices     map[string]plans.Price `json:"prices"`
 	OpeningDue bool                   `json:"opening_due"`
+	Base       *billing.Base          `json:"base"`
 }
 
 // OpenRowOf is the row of the period that follows closed; a nil next is none.
@@ -47,7 +52,7 @@ func OpenRowOf(customer int64, closed, next *billing.Period) OpenRow {
 	}
 	r := OpenRow{
 		customer, next.Chain, next.N, &next.Start, &next.End, &next.FullStart, &next.FullEnd, &next.KnownEnd, next.Trial,
-		&next.PlanID, &next.Version, next.Prices, false,
+		&next.PlanID, &next.Version, next.Prices, false, next.Base,
 	}
 	// A new chain begins as the first one does. Otherwise the invoice of the period that ended
 	// holds the base in advance. Where no base is due in advance, no opening is made.
@@ -104,7 +109,7 @@ type PeriodKey struct {
 }
 
 const readClosed = `
-	SELECT p.customer_id, p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
+	SELECT p.customer_id, p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices, p.base
 	FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS w (customer, chain, n)
 	JOIN periods p ON p.customer_id = w.customer AND p.chain = w.chain AND p.n = w.n`
 
@@ -119,7 +124,7 @@ func ClosedPeriods(ctx context.Context, q postgres.Querier, keys []PeriodKey) (m
 }
 
 const readOpen = `
-	SELECT customer_id, chain, n, start_at, end_at, full_start, full_end, known_end, trial, plan_id, version, prices FROM open_periods
+	SELECT customer_id, chain, n, start_at, end_at, full_start, full_end, known_end, trial, plan_id, version, prices, base FROM open_periods
 	WHERE customer_id = ANY ($1) AND start_at IS NOT NULL`
 
 // OpenPeriods reads the open periods of customers.
@@ -134,10 +139,11 @@ func readPeriods(ctx context.Context, q postgres.Querier, statement string, args
 	var p billing.Period
 	var prices []byte
 	err := postgres.ForEach(ctx, q, []any{
-		&customer, &p.Chain, &p.N, &p.Start, &p.End, &p.FullStart, &p.FullEnd, &p.KnownEnd, &p.Trial, &p.PlanID, &p.Version, &prices,
+		&customer, &p.Chain, &p.N, &p.Start, &p.End, &p.FullStart, &p.FullEnd, &p.KnownEnd, &p.Trial, &p.PlanID, &p.Version, &prices, &p.Base,
 	}, func() (err error) {
 		p.Prices, err = ReadPrices(prices)
 		all[PeriodKey{customer, p.Chain, p.N}] = p
+		p.Base = nil // the next one's is another
 		return err
 	}, statement, args...)
 	return all, err
@@ -167,7 +173,7 @@ func writeCuts(ctx context.Context, w *store.Writing, c *Customer, line *timelin
 
 const updateOpen = `
 	UPDATE open_periods SET chain = $2, n = $3, start_at = $4, end_at = $5, full_start = $6, full_end = $7, known_end = $8,
-		trial = $9, plan_id = $10, version = $11, prices = $12, to_begin = CASE WHEN $15 THEN $14 ELSE to_begin END, opening_due = $13 AND EXISTS (
+		trial = $9, plan_id = $10, version = $11, prices = $12, to_begin = CASE WHEN $15 THEN $14 ELSE to_begin END, base = $16, opening_due = $13 AND EXISTS (
 			SELECT FROM plan_versions v WHERE v.plan_id = $10 AND v.version = $11 AND v.document->>'base_in' = 'advance')
 	WHERE customer_id = $1`
 
@@ -176,7 +182,7 @@ const updateOpen = `
 // openingDue: its opening is still to be made, if its base is due in advance. A trial has none.
 func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok, restart, openingDue bool) error {
 	if !ok {
-		_, err := w.Exec(ctx, updateOpen, c.ID, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true)
+		_, err := w.Exec(ctx, updateOpen, c.ID, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true, nil)
 		c.Open = nil
 		return err
 	}
@@ -190,7 +196,201 @@ func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok
 		return err
 	}
 	_, err = w.Exec(ctx, updateOpen, c.ID, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd,
-		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.Now, restart)
+		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.Now, restart, p.Base)
 	c.Open, c.openingDue = p, openingDue
 	return err
+}
+
+// readBoundaries: where a scheduled change is to another interval, the one of now is among the former
+// periods.
+const readBoundaries = `
+	SELECT c.id, c.key, c.timezone, c.billing_anchor, c.former_periods, c.cuts, v.document->>'interval', (v.document->>'interval_count')::integer, t.history
+	FROM customers c LEFT JOIN scheduled_changes s ON s.customer_id = c.id
+	JOIN plans p ON p.id = coalesce(s.plan_id, c.plan_id) JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
+	LEFT JOIN test_clocks t ON t.id = c.test_clock_id
+	WHERE c.id = ANY ($1)`
+
+// readTermsRows has scheduled changes, too: one statement reads both, as the one becomes the other. A
+// scheduled change is the last word on the periods from its instant on, and says nothing of others.
+const readTermsRows = `
+	SELECT customer_id, change, from_at, at, plan_id, joined_version, pinned FROM (
+		SELECT customer_id, change, from_at, at, plan_id, joined_version, coalesce(pinned_version, 0) AS pinned, false AS scheduled
+		FROM customer_terms WHERE customer_id = ANY ($1)
+		UNION ALL
+		SELECT customer_id, change, at, at - 1, plan_id, joined_version, coalesce(pinned_version, 0), true
+		FROM scheduled_changes WHERE customer_id = ANY ($1)) t
+	ORDER BY customer_id, change, scheduled`
+
+const readOwnPrices = `
+	SELECT customer_id, change, from_at, at, meter, price FROM customer_prices
+	WHERE customer_id = ANY ($1) ORDER BY customer_id, change`
+
+const readPlanVersions = `
+	SELECT plan_id, version, apply_to = 'all', change, (extract(epoch FROM created_at) * 1000000)::bigint, base_every FROM plan_versions
+	WHERE plan_id IN (
+		SELECT plan_id FROM customer_terms WHERE customer_id = ANY ($1) UNION SELECT plan_id FROM scheduled_changes WHERE customer_id = ANY ($1))`
+
+// Timelines reads what the periods of customers follow from.
+func Timelines(ctx context.Context, q postgres.Querier, customers map[int64]*Customer) (map[int64]*timeline.Timeline, error) {
+	ids := slices.Sorted(maps.Keys(customers))
+	all := make(map[int64]*timeline.Timeline, len(ids))
+	for id, c := range customers {
+		all[id] = &timeline.Timeline{StartsAt: c.Account.StartsAt, TrialEnd: c.Account.TrialEndsAt, End: c.Account.EndsAt, Archived: c.Archived}
+		if from, to := c.Account.BreakFrom, c.Account.BreakTo; from != nil && to != nil {
+			all[id].Break = &timeline.Break{From: *from, To: *to}
+		}
+		if from, end := c.Account.KnownFrom, c.Account.KnownEnd; from != nil && end != nil {
+			all[id].Known = &timeline.Known{Start: *from, End: *end}
+		}
+	}
+	b := new(pgx.Batch)
+	queuePeriods(b, ids, all)
+	queueTerms(b, ids, all)
+	queueOwnPrices(b, ids, all)
+	queueVersions(b, ids, all)
+	return all, postgres.Send(ctx, q, b)
+}
+
+// queueTerms reads what customers were on.
+func queueTerms(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
+	var id int64
+	var terms timeline.Terms
+	postgres.QueueEach(b, []any{&id, &terms.Change, &terms.From, &terms.At, &terms.PlanID, &terms.Joined, &terms.Pinned}, func() error {
+		all[id].Terms = append(all[id].Terms, terms)
+		return nil
+	}, readTermsRows, ids)
+}
+
+// queueOwnPrices reads the prices of customers' own.
+func queueOwnPrices(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
+	var id int64
+	var own timeline.OwnPrice
+	var price []byte
+	postgres.QueueEach(b, []any{&id, &own.Change, &own.From, &own.At, &own.Meter, &price}, func() error {
+		if own.Price = nil; price != nil {
+			own.Price = new(plans.Price)
+			if err := json.Unmarshal(price, own.Price); err != nil {
+				return err
+			}
+		}
+		all[id].Prices = append(all[id].Prices, own)
+		return nil
+	}, readOwnPrices, ids)
+}
+
+// queuePeriods reads the boundaries and the clocks.
+func queuePeriods(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
+	var id int64
+	var key, zone, anchor string
+	var former []byte
+	var cuts, clock []int64
+	var interval calendar.Interval
+	postgres.QueueEach(b, []any{&id, &key, &zone, &anchor, &former, &cuts, &interval.Unit, &interval.Count, &clock}, func() error {
+		var before []plans.FormerPeriods
+		if len(former) > emptyDocument {
+			if err := json.Unmarshal(former, &before); err != nil {
+				return err
+			}
+		}
+		periods, err := plans.StoredPeriods(key, zone, anchor, before, slices.Clone(cuts))
+		periods.Interval = interval
+		all[id].Periods, all[id].Clock = periods, slices.Clone(clock)
+		return err
+	}, readBoundaries, ids)
+}
+
+// queueVersions gives each timeline all versions of all plans that one of them names.
+func queueVersions(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
+	b.Queue(readPlanVersions, ids).Query(func(rows pgx.Rows) error {
+		versions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[timeline.Version])
+		for _, t := range all {
+			t.Versions = versions
+		}
+		return err
+	})
+}
+
+// The invoices that hold a base in advance are the opening, or the invoice of the period before it
+// began. One that is for more periods may be on the invoices of some of them, too: where its end moved
+// later, or where a change at its very start had it charged again. first is the period that it begins
+// with, own the one that is asked about. OFFSET 0 keeps the order: the lines of one invoice are few, and
+// those that begin at one instant are those of all customers.
+const advanceLines = `
+	SELECT w.n, l.from_at, l.to_at, l.plan_version, l.amount_minor, l.amount_minor + coalesce((
+		SELECT sum(c.amount_minor) FROM invoice_lines c JOIN invoices ci ON ci.id = c.invoice_id AND ci.kind = 'credit_note'
+		WHERE c.of_invoice = i.id AND c.of_line = l.n), 0), i.id::text, l.n
+	FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::integer[], $5::bigint[], $6::boolean[])
+		WITH ORDINALITY AS w (customer, chain, first, own, start_at, late, n)
+	JOIN LATERAL (
+		SELECT id FROM invoices WHERE customer_id = w.customer AND chain = w.chain AND invoices.n = w.first AND kind = 'opening' AND status <> 'void'
+		UNION ALL
+		SELECT id FROM invoices WHERE customer_id = w.customer AND chain = w.chain
+			AND invoices.n >= w.first - CASE WHEN w.late THEN 0 ELSE 1 END AND invoices.n < w.own AND kind = 'period' AND status <> 'void'
+		OFFSET 0
+	) i ON true
+	JOIN LATERAL (
+		SELECT * FROM invoice_lines WHERE invoice_id = i.id AND kind = 'base' AND from_at >= w.start_at OFFSET 0
+	) l ON true
+	ORDER BY w.n, l.from_at, i.id, l.n`
+
+// paidAhead reports whether an invoice that is not void holds base in advance of the open period. It is
+// there only while the period is.
+func paidAhead(ctx context.Context, q postgres.Querier, c *Customer) (paid bool, err error) {
+	if c.Open == nil {
+		return false, nil
+	}
+	of := []billing.Base{c.Open.BaseOf()}
+	if over := of[0].Over; over != nil {
+		of = append(of, *over)
+	}
+	for i := range of {
+		var held bool
+		args := append(heldArgs(c.ID, c.Open.Chain, c.Open.N, &of[i]), c.Open.Start)
+		if err := q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM (`+advanceLines+`) l WHERE l.to_at > $7)`, args...).Scan(&held); err != nil {
+			return false, err
+		}
+		paid = paid || held
+	}
+	return paid, nil
+}
+
+// heldArgs are the arguments of advanceLines for one base price.
+func heldArgs(customer int64, chain, own int, b *billing.Base) []any {
+	return []any{[]int64{customer}, []int{chain}, []int{b.N}, []int{own}, []int64{b.Start}, []bool{b.Late}}
+}
+
+// Holder is a period whose base in advance earlier invoices may hold.
+type Holder struct {
+	Customer int64
+	Terms    *assembly.Terms
+	Into     *assembly.Held
+}
+
+// QueueHeld finds the base lines of periods that earlier invoices hold.
+func QueueHeld(b *pgx.Batch, of []Holder) {
+	var customers, starts []int64
+	var chains, firsts, owns []int
+	var late []bool
+	var found []func(assembly.Advance, int64)
+	queue := func(h Holder, base billing.Base, do func(assembly.Advance, int64)) {
+		customers, starts, late = append(customers, h.Customer), append(starts, base.Start), append(late, base.Late)
+		chains, firsts, owns = append(chains, h.Terms.Period.Chain), append(firsts, base.N), append(owns, h.Terms.Period.N)
+		found = append(found, do)
+	}
+	for _, h := range of {
+		queue(h, h.Terms.Period.BaseOf(), func(a assembly.Advance, amount int64) { h.Into.Add(h.Terms, a, amount) })
+		if over, ok := h.Terms.Over(); ok {
+			queue(h, over.Period.BaseOf(), func(a assembly.Advance, amount int64) { h.Into.AddOver(&over, a, amount) })
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	var n int
+	var a assembly.Advance
+	var amount int64
+	postgres.QueueEach(b, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor, &a.Invoice, &a.Line}, func() error {
+		found[n-1](a, amount)
+		return nil
+	}, advanceLines, customers, chains, firsts, owns, starts, late)
 }

@@ -68,8 +68,6 @@ func (as *Accounts) OwnPrice(ctx context.Context, key, meter string) (*OwnPrice,
 const insertOwnPrice = `
 	INSERT INTO customer_prices (customer_id, meter, change, from_at, at, price) VALUES ($1, $2, $3, $4, $5, $6)`
 
-const meterThere = `SELECT EXISTS (SELECT FROM meters WHERE key = $1)`
-
 // PutOwnPrice gives a customer a price of its own for a meter, or with a nil price the plan's
 // again. It counts from the next billing period on. Before the first billed hit it counts for
 // the first period, too. created says whether there was none.
@@ -91,6 +89,11 @@ func (as *Accounts) PutOwnPrice(ctx context.Context, key, meter string, price *p
 		if c == nil {
 			return billing.ErrAnonymous
 		}
+		if price != nil {
+			if err := onMeter(ctx, w, price, of); err != nil {
+				return err
+			}
+		}
 		old, err := oneRow(ctx, w, billing.ErrUnknownPrice, scanOwnPrice, ownPrices, c.ID, meter)
 		created = errors.Is(err, billing.ErrUnknownPrice)
 		switch {
@@ -103,7 +106,7 @@ func (as *Accounts) PutOwnPrice(ctx context.Context, key, meter string, price *p
 		if p, err = as.writePrice(ctx, w, c, line, meter, price); err != nil {
 			return err
 		}
-		change := plans.Audited{Action: madeOr(created), Target: "customers/" + key + "/prices/" + meter, Customer: c.ID}
+		change := plans.Audited{Action: plans.AuditWrite(created), Target: "customers/" + key + "/prices/" + meter, Customer: c.ID}
 		if !created {
 			change.Before = auditPrice(old)
 		}
@@ -117,14 +120,35 @@ func (as *Accounts) PutOwnPrice(ctx context.Context, key, meter string, price *p
 	return p, created, err
 }
 
-func (as *Accounts) writePrice(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, meter string, price *plans.Price) (*OwnPrice, error) {
-	var declared bool
-	if err := w.QueryRow(ctx, meterThere, meter).Scan(&declared); err != nil {
-		return nil, err
+const allocates = `
+	SELECT EXISTS (SELECT FROM plan_versions v JOIN plans p ON p.id = v.plan_id, jsonb_array_elements(v.document -> 'limits') l
+		WHERE p.key = $1 AND v.version = $2 AND l ->> 'meter' = $3 AND l ->> 'algorithm' = 'allocation')`
+
+// onMeter makes sure that the meter of a customer's price is there, and that the price is one for its
+// kind and for the plan that the customer is on.
+func onMeter(ctx context.Context, w *store.Writing, price *plans.Price, of *plans.Customer) error {
+	ids, err := store.MeterIDs(ctx, w, []string{price.Meter})
+	if err != nil {
+		return err
 	}
+	id, declared := ids[price.Meter]
 	if !declared {
-		return nil, fault("meter", "no such meter: declare it first with PUT /v1/meters/"+plans.Shorten(meter))
+		return fault("meter", "no such meter: declare it first with PUT /v1/meters/"+plans.Shorten(price.Meter))
 	}
+	meter := plans.Meter{ID: id}
+	if meter.Kind() == plans.KindFlow {
+		var allocated bool
+		if err := w.QueryRow(ctx, allocates, of.Plan, of.EffectiveVersion, price.Meter).Scan(&allocated); err != nil {
+			return err
+		}
+		if allocated {
+			return fault("meter", plans.AllocatedFlow)
+		}
+	}
+	return plans.ForMeter(price, meter.Kind())
+}
+
+func (as *Accounts) writePrice(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, meter string, price *plans.Price) (*OwnPrice, error) {
 	from, restart, err := as.priceFrom(ctx, w, c, line, meter)
 	if err != nil {
 		return nil, err

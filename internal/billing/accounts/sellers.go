@@ -3,9 +3,9 @@ package accounts
 import (
 	"context"
 	"errors"
+	"net/mail"
 	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,24 +14,43 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// maxPrefix is the length of the longest prefix of numbers, bytes.
-const maxPrefix = 20
+// maxNumber is the largest number that a series may be told to go on with.
+const maxNumber = int64(1e15 - 1)
 
 // Seller is a seller as it is shown.
 type Seller struct {
 	billing.Seller
-	Change int64
+	CreditNotePrefix string // "": notes are numbered with the invoices
+	NextNumber       int64  // of invoices of customers that are not on test clocks
+	Change           int64
 }
 
 // ETag is the seller's entity tag, unquoted.
 func (s *Seller) ETag() string { return strconv.FormatInt(s.Change, 10) }
 
-func scanSeller(row pgx.CollectableRow) (*Seller, error) {
-	s := new(Seller)
-	return s, row.Scan(&s.Key, &s.Name, &s.Address, &s.TaxID, &s.Prefix, &s.Change)
+// SellerInput is a seller as an admin writes it.
+type SellerInput struct {
+	billing.Seller
+	CreditNotePrefix string
+	NextNumber       *int64 // nil: as it is
 }
 
-const getSeller = `SELECT key, name, address, tax_id, prefix, change FROM sellers WHERE key = $1`
+// PaperColumns are those columns of sellers that OnPaper has the places of.
+const PaperColumns = `key, name, address, country, tax_id, registration, email, payment, footer, prefix`
+
+// OnPaper is where a row of PaperColumns is read into.
+func OnPaper(s *billing.Seller) []any {
+	return []any{&s.Key, &s.Name, &s.Address, &s.Country, &s.TaxID, &s.Registration, &s.Email, &s.Payment, &s.Footer, &s.Prefix}
+}
+
+const sellerColumns = PaperColumns + `, credit_note_prefix, next_number, change FROM sellers `
+
+func scanSeller(row pgx.CollectableRow) (*Seller, error) {
+	s := new(Seller)
+	return s, row.Scan(append(OnPaper(&s.Seller), &s.CreditNotePrefix, &s.NextNumber, &s.Change)...)
+}
+
+const getSeller = `SELECT ` + sellerColumns + `WHERE key = $1`
 
 // Seller returns a seller, or billing.ErrUnknownSeller.
 func (as *Accounts) Seller(ctx context.Context, key string) (*Seller, error) {
@@ -41,8 +60,7 @@ func (as *Accounts) Seller(ctx context.Context, key string) (*Seller, error) {
 	return oneRow(ctx, as.pool, billing.ErrUnknownSeller, scanSeller, getSeller, key)
 }
 
-const listSellers = `
-	SELECT key, name, address, tax_id, prefix, change FROM sellers WHERE key > $1 ORDER BY key LIMIT $2`
+const listSellers = `SELECT ` + sellerColumns + `WHERE key > $1 ORDER BY key LIMIT $2`
 
 const kindSeller = "seller"
 
@@ -62,61 +80,63 @@ func (as *Accounts) Sellers(ctx context.Context, page plans.Page) (*plans.List[*
 	return store.Paged(all, limit, kindSeller, func(s *Seller) string { return s.Key }), nil
 }
 
-const putSeller = `
-	INSERT INTO sellers (key, name, address, tax_id, prefix, change) VALUES ($1, $2, $3, $4, $5, $6)
-	ON CONFLICT (key) DO UPDATE SET name = excluded.name, address = excluded.address, tax_id = excluded.tax_id,
-		prefix = excluded.prefix, change = excluded.change`
-
-// gaveLive asks whether a seller has given live numbers of a prefix.
-// There is an index of such numbers only.
-const gaveLive = `
-	SELECT EXISTS (SELECT FROM invoices WHERE seller = $1 AND series = 'live' AND starts_with(prefix, 'TEST-') AND prefix = $2)`
-
-// checkPrefix refuses a prefix with which numbers of test clocks would be the same as live numbers. A live
-// number may begin with TEST- where it was given before that was refused.
-func (as *Accounts) checkPrefix(ctx context.Context, c *checked, in *billing.Seller) error {
-	if strings.HasPrefix(in.Prefix, billing.TestPrefix) {
-		c.add("prefix", "must not begin with %s, as the numbers of customers on test clocks do", billing.TestPrefix)
-		return nil
-	}
-	given, err := oneRow(ctx, as.pool, nil, pgx.RowTo[bool], gaveLive, in.Key, billing.TestPrefix+in.Prefix)
-	if given {
-		c.add("prefix", "must be another one: customers on test clocks would be given numbers that begin with %s%s, and other customers have such numbers", billing.TestPrefix, in.Prefix)
-	}
-	return err
-}
-
-// PutSeller writes a seller. created says whether it is new. A precondition is checked where
-// there is one. Invoices that are finalized keep what the seller was. Its next numbers stay. Drafts
-// that waited for its name are finalized soon.
-//
-// Errors: model.FieldErrors, plans.ErrPrecondition, plans.ErrExists.
-func (as *Accounts) PutSeller(ctx context.Context, in billing.Seller, pre plans.Precondition) (s *Seller, created bool, err error) {
+// check is what is wrong with a seller, without what only the database knows.
+func (in *SellerInput) check() checked {
 	var c checked
 	if !plans.ValidKey(in.Key) {
 		c.add("key", plans.KeyRule)
 	}
 	c.text("name", in.Name, true)
-	c.address("address", in.Address)
+	c.lines("address", in.Address)
+	c.text("country", in.Country, false)
 	c.text("tax_id", in.TaxID, false)
-	c.text("prefix", in.Prefix, false)
-	if len(in.Prefix) > maxPrefix {
-		c.add("prefix", "must be at most %d bytes", maxPrefix)
+	c.text("registration", in.Registration, false)
+	c.text("email", in.Email, false)
+	if parsed, err := mail.ParseAddress(in.Email); in.Email != "" && (err != nil || parsed.Address != in.Email) {
+		c.add("email", "must be an email address such as billing@example.com")
 	}
-	if len(c.bad) == 0 {
-		err = as.checkPrefix(ctx, &c, &in)
+	c.lines("payment", in.Payment)
+	c.lines("footer", in.Footer)
+	c.prefixes(in)
+	if in.NextNumber != nil && (*in.NextNumber < 1 || *in.NextNumber > maxNumber) {
+		c.add("next_number", "must be between 1 and %d", maxNumber)
 	}
-	if len(c.bad) > 0 {
+	return c
+}
+
+const lockSeller = getSeller + ` FOR UPDATE`
+
+// The trigger seller_prefixed gives another prefix its next numbers.
+const putSeller = `
+	INSERT INTO sellers (key, name, address, country, tax_id, registration, email, payment, footer, prefix, credit_note_prefix, change)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+	ON CONFLICT (key) DO UPDATE SET name = excluded.name, address = excluded.address, country = excluded.country, tax_id = excluded.tax_id,
+		registration = excluded.registration, email = excluded.email, payment = excluded.payment, footer = excluded.footer,
+		prefix = excluded.prefix, credit_note_prefix = excluded.credit_note_prefix, change = excluded.change
+	RETURNING next_number`
+
+// skipTo has the seller's invoices go on with a number that is larger than the next one.
+const skipTo = `
+	WITH s AS (UPDATE sellers SET next_number = $2 WHERE key = $1 RETURNING key, prefix)
+	INSERT INTO seller_skips (seller, series, prefix, number) SELECT key, 'live', prefix, $2 FROM s ON CONFLICT DO NOTHING`
+
+// PutSeller writes a seller. created says whether it is new. A precondition is checked where
+// there is one. Invoices that are finalized keep what the seller was. Its next numbers stay, but for
+// NextNumber, and where its prefix becomes another one. Drafts that waited for its name are finalized
+// soon.
+//
+// Errors: model.FieldErrors, plans.ErrPrecondition, plans.ErrExists.
+func (as *Accounts) PutSeller(ctx context.Context, in SellerInput, pre plans.Precondition) (s *Seller, created bool, err error) {
+	if c := in.check(); len(c.bad) > 0 {
 		return nil, false, c.bad
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	if in.Address == nil {
-		in.Address = []string{}
+	for _, lines := range []*[]string{&in.Address, &in.Payment, &in.Footer} {
+		if *lines == nil {
+			*lines = []string{}
+		}
 	}
 	err = as.store.Write(ctx, kindSeller, in.Key, func(ctx context.Context, w *store.Writing) error {
-		old, err := oneRow(ctx, w, billing.ErrUnknownSeller, scanSeller, getSeller, in.Key)
+		old, err := oneRow(ctx, w, billing.ErrUnknownSeller, scanSeller, lockSeller, in.Key)
 		created = errors.Is(err, billing.ErrUnknownSeller)
 		if err != nil && !created {
 			return err
@@ -129,18 +149,45 @@ func (as *Accounts) PutSeller(ctx context.Context, in billing.Seller, pre plans.
 				return err
 			}
 		}
-		if s = old; reflect.DeepEqual(old.Seller, in) {
-			return store.Unchanged()
-		}
-		s = &Seller{in, w.Number}
-		if _, err = w.Exec(ctx, putSeller, in.Key, in.Name, in.Address, in.TaxID, in.Prefix, w.Number); err != nil {
+		if s, err = as.writeSeller(ctx, w, old, &in); err != nil {
 			return err
 		}
-		change := plans.Audited{Action: madeOr(created), Target: "sellers/" + in.Key, After: in}
+		change := plans.Audited{Action: plans.AuditWrite(created), Target: "sellers/" + in.Key, After: auditSeller(s)}
 		if !created {
-			change.Before = old.Seller
+			change.Before = auditSeller(old)
 		}
 		return w.Audit(ctx, change)
 	})
 	return s, created, err
+}
+
+// writeSeller writes a seller whose row is locked, if it is there. old is as it is.
+func (as *Accounts) writeSeller(ctx context.Context, w *store.Writing, old *Seller, in *SellerInput) (*Seller, error) {
+	s := &Seller{in.Seller, in.CreditNotePrefix, old.NextNumber, old.Change}
+	if in.NextNumber != nil {
+		s.NextNumber = *in.NextNumber
+	}
+	if reflect.DeepEqual(old, s) {
+		return s, store.Unchanged()
+	}
+	if in.Prefix != old.Prefix || in.CreditNotePrefix != old.CreditNotePrefix {
+		if err := checkSeries(ctx, w, old, in); err != nil {
+			return nil, err
+		}
+	}
+	s.Change = w.Number
+	var next int64
+	err := w.QueryRow(ctx, putSeller, in.Key, in.Name, in.Address, in.Country, in.TaxID, in.Registration, in.Email, in.Payment, in.Footer,
+		in.Prefix, in.CreditNotePrefix, w.Number).Scan(&next)
+	switch {
+	case err != nil:
+		return nil, err
+	case in.NextNumber == nil || *in.NextNumber == next:
+		s.NextNumber = next
+		return s, nil
+	case *in.NextNumber < next:
+		return nil, fault("next_number", "may only rise, and the next number of this prefix is "+strconv.FormatInt(next, 10))
+	}
+	_, err = w.Exec(ctx, skipTo, in.Key, s.NextNumber)
+	return s, err
 }

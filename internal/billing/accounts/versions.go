@@ -120,9 +120,26 @@ func scanVersion(row pgx.CollectableRow) (*Version, error) {
 // PricedBy is the plan version that prices a period.
 func PricedBy(p *billing.Period) VersionKey { return VersionKey{p.PlanID, p.Version} }
 
+// VersionsOf are the plan versions that Terms needs of a period: that which prices it, and those whose
+// base price it lies in.
+func VersionsOf(p *billing.Period) []VersionKey {
+	keys := []VersionKey{PricedBy(p)}
+	for b := p.Base; b != nil; b = b.Over {
+		keys = append(keys, VersionKey{b.PlanID, b.Version})
+	}
+	return keys
+}
+
 // Terms are what prices a period.
 func (vs Found) Terms(p *billing.Period) assembly.Terms {
-	return assembly.Terms{Period: *p, Plan: vs[PricedBy(p)].prices}
+	t := assembly.Terms{Period: *p, Plan: vs[PricedBy(p)].prices}
+	if b := p.Base; b != nil {
+		t.BasePlan = vs[VersionKey{b.PlanID, b.Version}].prices
+		if b.Over != nil {
+			t.OverPlan = vs[VersionKey{b.Over.PlanID, b.Over.Version}].prices
+		}
+	}
+	return t
 }
 
 // PricedMeters are the ids of the meters that a period's terms name, and maybe of others.

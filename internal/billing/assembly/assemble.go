@@ -1,8 +1,10 @@
 package assembly
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -50,13 +52,12 @@ type assembling struct {
 func (a *assembling) period() error {
 	t := &a.in.Terms
 	p := &t.Period
-	charged := a.charged()
-	if charged < p.End {
-		a.add(t.line(billing.LineBase, "Base price, "+t.Plan.name(), charged, p.End), t.base(charged, p.End))
+	if charged, end := a.charged(), p.BaseOf().End; charged < end {
+		a.add(t.baseLine(billing.LineBase, "Base price", charged, end), t.base(charged, end))
 	}
 	rated := t.base(p.Start, p.End)
 	for _, meter := range t.Meters() {
-		line, _, err := t.UsageLine(a.meter(meter), a.in.Usage[meter])
+		line, _, err := a.usageLine(meter)
 		if err = a.hold(err, "The usage of meter "+meter); err != nil {
 			return err
 		}
@@ -64,45 +65,72 @@ func (a *assembling) period() error {
 		rated += line.AmountMinor // at most 10¹⁵ each, so many prices would be too large anyway
 	}
 	a.add(t.line(billing.LineMinimum, "Difference to the minimum price, "+t.Plan.name(), p.Start, p.End), rating.Lift(rated, t.minimum()))
-	a.unused(t, a.in.Advance, a.in.Replaced, "")
+	a.unused(t, &a.in.Held, "")
 	a.goneOn()
 	a.advanceBase(a.in.Next)
 	return nil
 }
 
-// charged is where earlier invoices have charged the period's base up to, in advance. One that
-// became void counts: what it held was written off.
-func (a *assembling) charged() int64 {
+func (a *assembling) usageLine(meter string) (billing.Line, bool, error) {
 	t := &a.in.Terms
-	switch {
-	case a.in.Advance != nil:
-		return a.in.Advance.To
-	case t.inAdvance() && !a.in.TermsReplaced:
-		return t.Period.KnownEnd
+	if t.LevelBy(meter) != "" {
+		return t.HeldLine(a.meter(meter), a.in.Levels[meter])
 	}
-	return t.Period.Start
+	return t.UsageLine(a.meter(meter), a.in.Usage[meter])
 }
 
-// unused gives back the base in advance that a period has not used, as far as an invoice holds it.
-// void is the invoice that did so before, "" for none.
-func (a *assembling) unused(t *Terms, held *Advance, replaced []Advance, void string) {
-	if held != nil && t.Period.End < held.To {
-		line := t.line(billing.LineUnused, "Unused base price, "+t.Plan.name(), t.Period.End, held.To)
-		line.OfInvoice = void
-		a.add(line, -min(t.base(t.Period.End, held.To), held.LeftMinor))
+// charged is where earlier invoices have charged the base up to, in advance. One that became void
+// counts: what it held was written off.
+func (a *assembling) charged() int64 {
+	t := &a.in.Terms
+	b := t.Period.BaseOf()
+	begins := b.N == t.Period.N // with this period, or in an earlier one
+	switch held := a.in.Advance; {
+	case begins && len(held) > 0:
+		return held[len(held)-1].To
+	case begins && (!t.inAdvance() || a.in.TermsReplaced || b.Late):
+		return t.Period.Start
+	case len(held) > 0:
+		return max(b.To, held[len(held)-1].To)
 	}
-	for _, held := range replaced {
+	return b.To
+}
+
+// unused gives back the base in advance that was not used, as far as invoices hold it. void is the
+// invoice that did so before, "" for none.
+func (a *assembling) unused(t *Terms, held *Held, void string) {
+	if !t.Period.BaseGoesOn() {
+		a.unusedFrom(t, held.Advance, void)
+	}
+	if over, ok := t.Over(); ok {
+		a.unusedFrom(&over, held.Over, void)
+	}
+	for _, held := range held.Replaced {
 		line := t.line(billing.LineUnused, "Unused base price, changed at once", held.From, held.To)
-		line.PlanVersion, line.OfInvoice = held.PlanVersion, void
-		a.add(line, -held.LeftMinor)
+		a.giveBack(line, held, held.LeftMinor, void)
 	}
+}
+
+// unusedFrom gives back what lines charged of a base after the end of the period.
+func (a *assembling) unusedFrom(t *Terms, held []Advance, void string) {
+	for _, held := range held {
+		if from := max(held.From, t.Period.End); from < held.To {
+			a.giveBack(t.baseLine(billing.LineUnused, "Unused base price", from, held.To), held, min(t.base(from, held.To), held.LeftMinor), void)
+		}
+	}
+}
+
+func (a *assembling) giveBack(line billing.Line, held Advance, amount int64, void string) {
+	line.PlanVersion, line.OfInvoice = held.PlanVersion, void
+	line.BaseInvoice, line.BaseLine = held.Invoice, held.Line
+	a.add(line, -amount)
 }
 
 // goneOn gives back what invoices gave back that became void.
 func (a *assembling) goneOn() {
 	for i := range a.in.GoneOn {
 		g := &a.in.GoneOn[i]
-		a.unused(&g.Of, g.Advance, g.Replaced, g.OfInvoice)
+		a.unused(&g.Of, &g.Held, g.OfInvoice)
 	}
 }
 
@@ -114,15 +142,17 @@ func (a *assembling) advanceBase(t *Terms) {
 		own := &a.in.Terms.Period
 		opening := a.in.Kind == billing.KindOpening && !own.Trial // it may have become one
 		for _, line := range a.in.Fixed {
-			if line.Kind == billing.LineBase && (opening || line.From >= own.End) {
+			if line.Kind == billing.LineBase && (opening || line.From >= own.End && !own.BaseGoesOn()) {
 				a.add(line, line.AmountMinor)
 			}
 		}
 		return
 	}
-	if t != nil && t.inAdvance() {
-		from, to := t.Period.Start, t.Period.KnownEnd
-		a.add(t.line(billing.LineBase, "Base price in advance, "+t.Plan.name(), from, to), t.AdvanceBase(to))
+	if t == nil || !t.inAdvance() {
+		return
+	}
+	if b := t.Period.BaseOf(); b.N == t.Period.N {
+		a.add(t.baseLine(billing.LineBase, "Base price in advance", b.Start, b.To), t.AdvanceBase(b.To))
 	}
 }
 
@@ -206,7 +236,7 @@ func (a *assembling) invoice() billing.Invoice {
 		Chain: p.Chain, N: p.N, PeriodStart: p.Start, PeriodEnd: end,
 		PlanID: p.PlanID, PriceVersion: in.Terms.Plan.Version,
 		Lines: slices.Clip(a.lines), Taxes: []billing.Tax{}, Waiting: a.waiting,
-		Seller: in.Seller, Buyer: in.Account.Buyer, DueDays: in.Account.DueDays,
+		Seller: in.Seller, Buyer: in.Account.Buyer, OrderReference: in.Account.OrderReference, Notes: in.Account.Notes, DueDays: in.Account.DueDays,
 	}
 }
 
@@ -222,8 +252,13 @@ func (a *assembling) total(r *Result) error {
 		return err
 	}
 	inv.Totals, inv.Taxes = totals(taxed, inclusive(a.in.Account.Taxes))
+	for i := range inv.Taxes {
+		inv.Taxes[i].Note = a.in.Account.Taxes[i].Note
+	}
 	inv.Held = a.held
-	r.Applied = apply(a.in.Credits, inv)
+	if inv.Held == "" {
+		r.Applied = Apply(a.in.Credits, inv.Currency, max(0, inv.TotalMinor), CreditsAt(inv))
+	}
 	for _, e := range r.Applied {
 		inv.CreditsMinor -= e.AmountMinor
 	}
@@ -237,7 +272,7 @@ func (a *assembling) total(r *Result) error {
 func ratesOf(taxes []billing.TaxRate) []rating.Tax {
 	rates := make([]rating.Tax, len(taxes))
 	for i, t := range taxes {
-		rates[i] = rating.Tax(t)
+		rates[i] = rating.Tax{Name: t.Name, Percent: t.Percent, Inclusive: t.Inclusive}
 	}
 	return rates
 }
@@ -282,10 +317,72 @@ func Finalize(draft billing.Invoice, number, at int64) billing.Invoice {
 	draft.DueAt = &due
 	draft.Status = billing.StatusFinalized
 	if draft.AmountDueMinor == 0 {
-		draft.Status, draft.PaidAt, draft.PaidMinor = billing.StatusPaid, &at, new(int64)
+		draft.Status, draft.PaidAt = billing.StatusPaid, &at
 	}
 	return draft
 }
 
 // Number is the number of an invoice as it is shown.
 func Number(prefix string, number int64) string { return prefix + strconv.FormatInt(number, 10) }
+
+// Apply is how credits pay what is open: by priority, then the earliest expiry, then promotional
+// before what was paid for (carried credits were), then age. A credit counts if it is in the
+// currency and has not expired at the instant, µs. When an invoice is finalized, that is CreditsAt.
+func Apply(credits []billing.Credit, currency string, open, at int64) []Entry {
+	var counting []billing.Credit
+	for _, c := range credits {
+		if c.Currency == currency && c.LeftMinor > 0 && expiry(&c) > at {
+			counting = append(counting, c)
+		}
+	}
+	slices.SortStableFunc(counting, func(a, b billing.Credit) int {
+		return cmp.Or(
+			cmp.Compare(a.Priority, b.Priority),
+			cmp.Compare(expiry(&a), expiry(&b)),
+			cmp.Compare(rank(&a), rank(&b)),
+			cmp.Compare(a.Seq, b.Seq),
+		)
+	})
+	var entries []Entry
+	for i := 0; i < len(counting) && open > 0; i++ {
+		amount := min(open, counting[i].LeftMinor)
+		entries = append(entries, Entry{Credit: counting[i].ID, Kind: billing.EntryApplied, AmountMinor: -amount})
+		open -= amount
+	}
+	return entries
+}
+
+// CreditsAt is the instant, in µs, at which a credit must not have expired to pay an invoice:
+// the end of its period, of an opening its start.
+func CreditsAt(inv *billing.Invoice) int64 {
+	if inv.Kind == billing.KindOpening {
+		return inv.PeriodStart
+	}
+	return inv.PeriodEnd
+}
+
+// Expired are the credits that have expired at an instant, µs, with all that is left of them. The
+// caller sees to it that none of them could still pay an invoice.
+func Expired(credits []billing.Credit, at int64) []Entry {
+	var entries []Entry
+	for _, c := range credits {
+		if c.LeftMinor > 0 && c.ExpiresAt != nil && *c.ExpiresAt <= at {
+			entries = append(entries, Entry{Credit: c.ID, Kind: billing.EntryExpired, AmountMinor: -c.LeftMinor})
+		}
+	}
+	return entries
+}
+
+func expiry(c *billing.Credit) int64 {
+	if c.ExpiresAt == nil {
+		return math.MaxInt64
+	}
+	return *c.ExpiresAt
+}
+
+func rank(c *billing.Credit) int {
+	if c.Kind == billing.CreditPromotional {
+		return 0
+	}
+	return 1
+}

@@ -11,7 +11,9 @@ import (
 // The forms of digests. Each invoice keeps the number of its own.
 const (
 	firstForm  = 1 // of what lines said before they said their price
-	newestForm = 2 // of their prices, too
+	pricesForm = 2 // of their prices, too
+	papersForm = 3 // of all that papers say of the seller, of the account and of taxes
+	newestForm = 4 // of the levels that lines bill
 )
 
 // FormError says that a digest has a form which only a newer version knows.
@@ -25,7 +27,7 @@ func (e *FormError) Error() string {
 // does. It is of the form DigestForm, see Finalize. Left out are what may change (status, the
 // payment's instant, amount and reference, why it is void, the customer's key, which erasing takes,
 // what credit notes took off), what only drafts need (when to finalize, days to pay, held, waiting),
-// the seller's prefix, which the number begins with, and the number of the invoice that it is about,
+// the seller's prefix, which the number begins with, which line `unused` gives back, and the number of the invoice that it is about,
 // whose id it has.
 //
 // What is hashed is the JSON of digestForm: its fields in their order, without spaces, instants
@@ -54,6 +56,9 @@ func Digest(inv *billing.Invoice) ([]byte, error) {
 	for i, t := range inv.Taxes {
 		form.Taxes[i] = digestTax{t.Name, t.Percent, t.Inclusive, t.BaseMinor, t.TaxMinor}
 	}
+	if inv.DigestForm >= papersForm {
+		form.Paper = paperOf(inv)
+	}
 	raw, err := json.Marshal(form)
 	if err != nil {
 		return nil, fmt.Errorf("the digest of invoice %s: %w", inv.ID, err)
@@ -66,7 +71,7 @@ func Digest(inv *billing.Invoice) ([]byte, error) {
 func digestOf(l *billing.Line, form int) digestLine {
 	line := digestLine{
 		l.N, l.Kind, l.Meter, l.Description, l.From, l.To, l.Quantity, l.Included,
-		l.PlanVersion, make([]digestTier, len(l.Tiers)), l.AmountMinor, l.OfInvoice, l.OfLine, l.Before, nil,
+		l.PlanVersion, make([]digestTier, len(l.Tiers)), l.AmountMinor, l.OfInvoice, l.OfLine, l.Before, nil, nil,
 	}
 	for i, t := range l.Tiers {
 		line.Tiers[i] = digestTier{t.UpTo, t.Quantity, t.Amount}
@@ -74,11 +79,27 @@ func digestOf(l *billing.Line, form int) digestLine {
 	if form == firstForm {
 		return line
 	}
+	if form >= newestForm && l.Level != (billing.LineLevel{}) {
+		line.Level = &digestLevel{l.Level.By, l.Level.Exact}
+	}
 	line.Price = &digestPrice{l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied, make([]digestTierPrice, len(l.Tiers))}
 	for i, t := range l.Tiers {
 		line.Price.Tiers[i] = digestTierPrice{t.UnitPrice, t.FlatPrice}
 	}
 	return line
+}
+
+// paperOf is what the third form has more.
+func paperOf(inv *billing.Invoice) *digestPaper {
+	s := &inv.Seller
+	p := &digestPaper{
+		Country: s.Country, Registration: s.Registration, Email: s.Email, Payment: list(s.Payment), Footer: list(s.Footer),
+		OrderReference: inv.OrderReference, Notes: list(inv.Notes), TaxNotes: make([]string, len(inv.Taxes)),
+	}
+	for i, t := range inv.Taxes {
+		p.TaxNotes[i] = t.Note
+	}
+	return p
 }
 
 func list(of []string) []string {
@@ -107,6 +128,7 @@ type digestForm struct {
 	MadeAt                 int64
 	FinalizedAt, DueAt     *int64
 	Zone, Reason           string
+	Paper                  *digestPaper `json:",omitempty"` // from the third form on
 }
 
 type digestLine struct {
@@ -122,7 +144,10 @@ type digestLine struct {
 	OfLine             int
 	Before             int64
 	Price              *digestPrice `json:",omitempty"` // from the second form on
+	Level              *digestLevel `json:",omitempty"` // from the fourth form on
 }
+
+type digestLevel struct{ By, Exact string }
 
 type digestTier struct {
 	UpTo     *int64
@@ -139,6 +164,14 @@ type digestPrice struct {
 }
 
 type digestTierPrice struct{ UnitPrice, FlatPrice *string }
+
+type digestPaper struct {
+	Country, Registration, Email string // the seller's
+	Payment, Footer              []string
+	OrderReference               string
+	Notes                        []string
+	TaxNotes                     []string // in the order of the taxes
+}
 
 type digestTax struct {
 	Name, Percent string

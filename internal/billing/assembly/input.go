@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"quotad/internal/billing"
+	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
 )
 
@@ -18,19 +19,13 @@ type Input struct {
 	// math.MaxInt64 means that many units or more, and holds the invoice; so does
 	// math.MinInt64. A sum below 0 is rated as 0.
 	Usage map[string]int64
+	// Levels is what was held in the period, by level meter.
+	Levels map[string]rating.Held
 	// Meters are what the meters are called, by key. One that is missing is called by its key.
 	Meters map[string]plans.Meter
 
-	// Advance is the base line of this period that an earlier invoice holds. nil: none does, or
-	// that invoice is void: then nothing is given back. Where the period became longer since,
-	// the rest of its base is charged in arrears.
-	Advance *Advance
-	// Replaced are base lines of terms that a cut at the period's start replaced, as far as an
-	// invoice that is not void holds them. They are given back whole.
-	Replaced []Advance
-	// TermsReplaced says that a cut at the period's start replaced its terms. A base in advance is then
-	// charged by this invoice, to the period's end.
-	TermsReplaced bool
+	// Held is what earlier invoices hold of the period's base in advance.
+	Held
 
 	// GoneOn are periods whose own invoice became void. What it gave back of their bases in advance
 	// is given back by this invoice.
@@ -54,19 +49,52 @@ type Input struct {
 	Credits []billing.Credit
 }
 
+// Held is what invoices that are not void hold of the base in advance of a period.
+type Held struct {
+	// Advance are the lines of the base that the period lies in, in the order of their time. Where there
+	// are none, nothing is given back. Where the base goes on longer than was known, the rest of it is
+	// charged as base. There may be more lines than one only of a base for more intervals.
+	Advance []Advance
+	// Replaced are base lines of terms that a cut at the period's start replaced. They are given back
+	// whole. TermsReplaced says so: the base in advance is then charged by the period's own invoice.
+	Replaced      []Advance
+	TermsReplaced bool
+	// Over are the lines of the base that a cut at the period's start ended, see billing.Base.
+	Over []Advance
+}
+
+// Add takes a line that an invoice holds. amount is what it came to.
+func (h *Held) Add(t *Terms, line Advance, amount int64) {
+	b := t.Period.BaseOf()
+	switch {
+	case line.PlanVersion == b.Version && amount == t.base(line.From, line.To):
+		h.Advance = append(h.Advance, line)
+	case b.N == t.Period.N && !b.Late: // else the invoice of period N has given it back
+		h.Replaced, h.TermsReplaced = append(h.Replaced, line), true
+	}
+}
+
+// AddOver takes a line of the base that a cut at the period's start ended. over are its terms.
+func (h *Held) AddOver(over *Terms, line Advance, amount int64) {
+	if line.PlanVersion == over.Period.Base.Version && amount == over.base(line.From, line.To) {
+		h.Over = append(h.Over, line)
+	}
+}
+
 // Advance is a base line in advance of an invoice that is not void.
 type Advance struct {
 	From, To    int64 // of the line
 	PlanVersion int
 	LeftMinor   int64 // its amount, less what credit notes took of it; 0 or more
+	Invoice     string
+	Line        int
 }
 
 // GoneOn is a closed period whose own invoice is void.
 type GoneOn struct {
-	Of        Terms     // of the period
-	OfInvoice string    // the void invoice's id
-	Advance   *Advance  // as in Input, of that period
-	Replaced  []Advance // likewise
+	Of        Terms  // of the period
+	OfInvoice string // the void invoice's id
+	Held             // of that period
 }
 
 // Correction is the usage of a meter in a closed period that came after its invoice was

@@ -11,8 +11,8 @@ import (
 
 // Where the money of a credit note goes.
 const (
-	ToCredits = "credits" // it becomes a credit of kind carried; of paid invoices only
-	Outside   = "outside" // it is paid back elsewhere; of an unpaid invoice less is owed
+	ToCredits = "credits" // it becomes a credit of kind carried
+	Outside   = "outside" // the seller pays it back elsewhere
 )
 
 // NoteRequest asks for a credit note.
@@ -36,24 +36,32 @@ type Note struct {
 	Invoice billing.Invoice
 	// Whole says that nothing is left of the credited invoice: its status becomes credited.
 	Whole bool
-	// CarriedMinor is above 0 where the money goes to credits: a credit of kind carried is
-	// granted of that amount, tax included.
-	CarriedMinor int64
+	// Money says where the total goes, tax included. First less is owed, as far as something is open.
+	Money billing.NoteMoney
+	// Returned is what goes back to credits, Money.ReturnedMinor in all.
+	Returned []Applied
+}
+
+// Applied is what a credit pays of an invoice, or gets back.
+type Applied struct {
+	Credit  string // its id
+	Kind    string // of the credit
+	Payment int    // n of the payment; 0: finalizing the invoice applied it
+	Minor   int64  // above 0; less what was returned already
 }
 
 // CreditNote credits lines of an invoice. earlier are all credit notes of it so far, and lines says
-// how each line stands, by n. The tax is that of all that is credited then, less that of what was credited before, at the invoice's
+// how each line stands, by n. applied is what credits pay of the invoice, in the order in which they came. The tax is that of all that is credited then, less that of what was credited before, at the invoice's
 // rates. So the notes of a whole invoice add up to its tax.
 //
 // Errors: model.FieldErrors for a request that no invoice could meet; billing.StateError for an
-// invoice that is neither finalized nor paid, for a credit note, and for credits of an unpaid
-// one; billing.ErrTooMuch, with details, for more than is left of a line or of the total. A
+// invoice that is neither finalized nor paid, and for a credit note; billing.ErrTooMuch, with details, for more than is left of a line or of the total. A
 // line that is not above 0 has nothing left.
-func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]Standing, request NoteRequest) (Note, error) {
+func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]Standing, applied []Applied, request NoteRequest) (Note, error) {
 	if err := request.check(inv); err != nil {
 		return Note{}, err
 	}
-	if err := creditable(inv, request.To); err != nil {
+	if err := creditable(inv); err != nil {
 		return Note{}, err
 	}
 	left := max(0, inv.SubtotalMinor) // a total has something left while its subtotal has
@@ -65,6 +73,7 @@ func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]S
 		Customer: inv.Customer, CustomerKey: inv.CustomerKey, Currency: inv.Currency,
 		Chain: inv.Chain, N: inv.N, PeriodStart: inv.PeriodStart, PeriodEnd: inv.PeriodEnd,
 		PlanID: inv.PlanID, PriceVersion: inv.PriceVersion, Seller: inv.Seller, Buyer: inv.Buyer,
+		OrderReference: inv.OrderReference, Notes: inv.Notes,
 		Zone: inv.Zone, TestClock: inv.TestClock, Reason: request.Reason,
 	}
 	now := int64(0)
@@ -91,11 +100,44 @@ func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]S
 		return Note{}, fmt.Errorf("the taxes of invoice %s: %w", inv.ID, err)
 	}
 	note.Totals, note.Taxes = totals(taxed, len(inv.Taxes) > 0 && inv.Taxes[0].Inclusive)
-	made := Note{Invoice: note, Whole: now == left}
-	if request.To == ToCredits {
-		made.CarriedMinor = -note.TotalMinor
+	for i := range note.Taxes {
+		note.Taxes[i].Note = inv.Taxes[i].Note
 	}
+	made := Note{Invoice: note, Whole: now == left}
+	made.divide(inv, earlier, applied, request.To)
 	return made, nil
+}
+
+// divide says where the money goes. Less is owed first. Of the rest the seller pays out at most what
+// came from outside: payments, and credits that were paid for. What other credits paid returns to them,
+// the last that was applied first.
+func (n *Note) divide(inv *billing.Invoice, earlier []billing.Invoice, applied []Applied, to string) {
+	m := &n.Money
+	m.OpenMinor = min(-n.Invoice.TotalMinor, inv.OpenMinor())
+	beyond := -n.Invoice.TotalMinor - m.OpenMinor
+	if to == ToCredits {
+		m.CarriedMinor = beyond
+		return
+	}
+	came := inv.MoneyMinor()
+	for _, a := range applied {
+		if a.Kind == billing.CreditPaid {
+			came += a.Minor
+		}
+	}
+	for i := range earlier {
+		if earlier[i].Money != nil {
+			came -= earlier[i].Money.OutsideMinor
+		}
+	}
+	for _, a := range slices.Backward(applied) {
+		back := min(a.Minor, beyond-max(0, came)-m.ReturnedMinor)
+		if a.Kind != billing.CreditPaid && back > 0 {
+			a.Minor = back
+			m.ReturnedMinor, n.Returned = m.ReturnedMinor+back, append(n.Returned, a)
+		}
+	}
+	m.OutsideMinor = beyond - m.ReturnedMinor
 }
 
 // check says what no invoice with these lines could meet.
@@ -135,15 +177,13 @@ func (r *NoteRequest) check(inv *billing.Invoice) error {
 	return nil
 }
 
-// creditable refuses an invoice whose status allows no such note.
-func creditable(inv *billing.Invoice, to string) error {
+// creditable refuses an invoice whose status allows no note.
+func creditable(inv *billing.Invoice) error {
 	switch {
 	case inv.Kind == billing.KindCreditNote:
 		return &billing.StateError{Status: "a credit note", Want: "only invoices can be credited"}
-	case inv.Status == billing.StatusPaid, inv.Status == billing.StatusFinalized && to == Outside:
+	case inv.Status == billing.StatusPaid, inv.Status == billing.StatusFinalized:
 		return nil
-	case inv.Status == billing.StatusFinalized:
-		return &billing.StateError{Status: inv.Status, Want: `only what is paid can go "to":"credits". With "to":"outside" less is owed`}
 	}
 	return &billing.StateError{Status: inv.Status, Want: "only invoices that are finalized or paid can be credited"}
 }

@@ -3,6 +3,7 @@ package assembly_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -35,7 +36,7 @@ func stands(inv *billing.Invoice, earlier []billing.Invoice) map[int]assembly.St
 
 func note(t rapid.TB, inv billing.Invoice, earlier []billing.Invoice, request assembly.NoteRequest) assembly.Note {
 	t.Helper()
-	n, err := assembly.CreditNote(&inv, earlier, stands(&inv, earlier), request)
+	n, err := assembly.CreditNote(&inv, earlier, stands(&inv, earlier), nil, request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestANoteIsNegativeAndPaidAndSaysWhatItCredits(t *testing.T) {
 		t.Errorf("%+v", made)
 	}
 	same(t, "description", made.Lines[0].Description, "Credit for line 2, Setup (outage)")
-	if n.Whole || n.CarriedMinor != 0 {
+	if n.Whole || n.Money.CarriedMinor != 0 {
 		t.Errorf("%+v", n)
 	}
 	numbered := assembly.Finalize(made, 7, 40*day)
@@ -94,9 +95,9 @@ func TestNotesOfInclusiveTaxAreGross(t *testing.T) {
 func TestCreditsOfPaidInvoicesAreCarriedWithTheirTax(t *testing.T) {
 	inv := with(invoice(t, vat("19", false), 1000), billing.StatusPaid)
 	n := note(t, inv, nil, ask(assembly.ToCredits, assembly.NoteLine{N: 1, AmountMinor: 100}))
-	same(t, "carried", n.CarriedMinor, int64(119))
+	same(t, "carried", n.Money.CarriedMinor, int64(119))
 	n = note(t, inv, nil, ask(assembly.Outside, assembly.NoteLine{N: 1, AmountMinor: 100}))
-	same(t, "carried", n.CarriedMinor, int64(0))
+	same(t, "carried", n.Money.CarriedMinor, int64(0))
 }
 
 func TestNothingIsLeftWhenTheTotalIsCredited(t *testing.T) {
@@ -123,7 +124,6 @@ func TestRefusedNotes(t *testing.T) {
 		"a void one":                     {with(unpaid, billing.StatusVoid), nil, one(1, 1), assembly.Outside, "state"},
 		"one that is credited":           {with(unpaid, billing.StatusCredited), nil, one(1, 1), assembly.Outside, "state"},
 		"a note":                         {earlier[0], nil, one(1, 1), assembly.Outside, "state"},
-		"credits of what is not paid":    {unpaid, nil, one(1, 1), assembly.ToCredits, "state"},
 		"more than the line":             {unpaid, nil, one(1, 1001), assembly.Outside, "too much"},
 		"more than is left of the line":  {unpaid, earlier, one(3, 301), assembly.Outside, "too much"},
 		"more than is left of the total": {unpaid, earlier, one(1, 901), assembly.Outside, "too much"},
@@ -139,7 +139,7 @@ func TestRefusedNotes(t *testing.T) {
 		"to nowhere":                     {unpaid, nil, one(1, 1), "", "to"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := assembly.CreditNote(&c.of, c.earlier, stands(&c.of, c.earlier), ask(c.to, c.lines...))
+			_, err := assembly.CreditNote(&c.of, c.earlier, stands(&c.of, c.earlier), nil, ask(c.to, c.lines...))
 			var bad model.FieldErrors
 			switch {
 			case c.want == "state":
@@ -158,4 +158,59 @@ func TestRefusedNotes(t *testing.T) {
 	// And just what is left is credited.
 	n := note(t, unpaid, earlier, ask(assembly.Outside, one(1, 900)...))
 	same(t, "whole", n.Whole, true)
+}
+
+// Less is owed first. Beyond that the seller pays out at most what came from outside, in money and in
+// credits that were paid for, and each note as much as the ones before it left. What is more returns to
+// the credits that paid, the last one first.
+func TestWhereTheMoneyOfANoteGoes(t *testing.T) {
+	payment := func(amount int64) billing.Payment {
+		return billing.Payment{N: 1, Kind: billing.PaymentMoney, AmountMinor: amount}
+	}
+	gift := assembly.Applied{Credit: "gift", Kind: billing.CreditPromotional, Minor: 300}
+	bought := assembly.Applied{Credit: "bought", Kind: billing.CreditPaid, Minor: 200}
+	rest := assembly.Applied{Credit: "rest", Kind: billing.CreditCarried, Payment: 2, Minor: 100}
+	for name, c := range map[string]struct {
+		due     int64 // of a total of 1000
+		paid    []billing.Payment
+		applied []assembly.Applied
+		earlier []int64 // what notes of 100 paid out
+		amount  int64
+		to      string
+		want    billing.NoteMoney
+		back    string
+	}{
+		"open":                    {due: 1000, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 400}},
+		"open, to credits":        {due: 1000, amount: 400, to: assembly.ToCredits, want: billing.NoteMoney{OpenMinor: 400}},
+		"partly open":             {due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 300, OutsideMinor: 100}},
+		"partly open, to credits": {due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.ToCredits, want: billing.NoteMoney{OpenMinor: 300, CarriedMinor: 100}},
+		"paid":                    {due: 1000, paid: []billing.Payment{payment(1000)}, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 400}},
+		"paid by credits":         {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, amount: 900, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 700, ReturnedMinor: 200}, back: "gift 0 200"},
+		"the last comes first":    {applied: []assembly.Applied{gift, bought, rest}, due: 500, paid: []billing.Payment{payment(400), {N: 2, Kind: billing.PaymentCredits, AmountMinor: 100}}, amount: 1000, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 600, ReturnedMinor: 400}, back: "rest 2 100, gift 0 300"},
+		"after another note":      {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, earlier: []int64{100, 100}, amount: 600, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 500, ReturnedMinor: 100}, back: "gift 0 100"},
+		"a payment was reversed":  {applied: []assembly.Applied{gift}, due: 700, paid: []billing.Payment{{N: 1, Kind: billing.PaymentMoney, AmountMinor: 700, ReversedAt: new(int64)}}, amount: 800, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 700, ReturnedMinor: 100}, back: "gift 0 100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := invoice(t, nil, 1000)
+			inv.CreditsMinor, inv.AmountDueMinor = 1000-c.due, c.due
+			inv.SetPayments(c.paid)
+			var earlier []billing.Invoice
+			for _, outside := range c.earlier {
+				n := note(t, with(inv, billing.StatusPaid), earlier, ask(assembly.Outside, assembly.NoteLine{N: 1, AmountMinor: 100})).Invoice
+				n.Money = &billing.NoteMoney{OutsideMinor: outside}
+				earlier, inv.CreditedMinor = append(earlier, n), inv.CreditedMinor+100
+			}
+			inv.Status = inv.StatusNow()
+			n, err := assembly.CreditNote(&inv, earlier, stands(&inv, earlier), c.applied, ask(c.to, assembly.NoteLine{N: 1, AmountMinor: c.amount}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "money", n.Money, c.want)
+			var back []string
+			for _, a := range n.Returned {
+				back = append(back, fmt.Sprint(a.Credit, " ", a.Payment, " ", a.Minor))
+			}
+			same(t, "returned", strings.Join(back, ", "), c.back)
+		})
+	}
 }

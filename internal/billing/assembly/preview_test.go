@@ -89,7 +89,7 @@ func TestDescriptions(t *testing.T) {
 	line, _, _ := assembly.CorrectionLine(assembly.Correction{Meter: "a", Of: plan, OfInvoice: "i", OfNumber: "Q-17", Now: -5}, requests)
 	same(t, "a correction", line.Description, "Correction of invoice Q-17, API calls: -5 × request")
 	in := everything(t)
-	in.Advance = &assembly.Advance{To: 30 * day, LeftMinor: 9000}
+	in.Advance = []assembly.Advance{{To: 30 * day, LeftMinor: 9000}}
 	in.Terms.Plan = version(t, func(p *plans.PlanInput) { p.BasePriceMinor, p.BaseIn, p.MinimumMinor = 3000, plans.InAdvance, 9000 })
 	want := []string{
 		"b: 0 units", "a: 0 units", "Difference to the minimum price, Pro", "Unused base price, Pro", "Unused base price, changed at once",

@@ -30,7 +30,7 @@ func drawInput(t *rapid.T) assembly.Input {
 		in.Kind = billing.KindOpening
 	}
 	if rapid.Bool().Draw(t, "advance") {
-		in.Advance = &assembly.Advance{To: in.Terms.Period.KnownEnd, LeftMinor: minor.Draw(t, "left")}
+		in.Advance = []assembly.Advance{{To: in.Terms.Period.KnownEnd, LeftMinor: minor.Draw(t, "left")}}
 	}
 	if rapid.Bool().Draw(t, "next") {
 		in.Next = ptr(terms(version(t, based(minor.Draw(t, "next base"), plans.InAdvance)), end, month+end))
@@ -179,7 +179,7 @@ func TestPartsCostWhatTheWholeCosts(t *testing.T) {
 			for i := range len(cuts) - 1 {
 				in := period(part(plan, cuts[i], cuts[i+1], month*day)) // each part was to last to the end
 				if baseIn == plans.InAdvance {
-					in.Advance = &assembly.Advance{From: cuts[i], To: month * day, LeftMinor: base}
+					in.Advance = []assembly.Advance{{From: cuts[i], To: month * day, LeftMinor: base}}
 				}
 				if i+2 < len(cuts) {
 					in.Next = ptr(part(plan, cuts[i+1], cuts[i+2], month*day))
@@ -266,7 +266,7 @@ func TestNotesAddUpToTheInvoice(t *testing.T) {
 			if len(asked) == 0 {
 				continue
 			}
-			n, err := assembly.CreditNote(&inv, notes, stands(&inv, notes), ask(assembly.ToCredits, asked...))
+			n, err := assembly.CreditNote(&inv, notes, stands(&inv, notes), nil, ask(assembly.ToCredits, asked...))
 			if !fits || sum > left {
 				if !errors.Is(err, billing.ErrTooMuch) {
 					t.Fatalf("%v of %v: %v", asked, lineLeft, err)
@@ -276,7 +276,7 @@ func TestNotesAddUpToTheInvoice(t *testing.T) {
 				} else {
 					continue
 				}
-				n, err = assembly.CreditNote(&inv, notes, stands(&inv, notes), ask(assembly.ToCredits, asked...))
+				n, err = assembly.CreditNote(&inv, notes, stands(&inv, notes), nil, ask(assembly.ToCredits, asked...))
 			}
 			if err != nil {
 				t.Fatalf("%v of %v, %d: %v", asked, lineLeft, left, err)
@@ -289,7 +289,7 @@ func TestNotesAddUpToTheInvoice(t *testing.T) {
 			for i, each := range n.Invoice.Taxes {
 				taxes[i] += each.TaxMinor
 			}
-			total, tax, carried = total+n.Invoice.TotalMinor, tax+n.Invoice.TaxMinor, carried+n.CarriedMinor
+			total, tax, carried = total+n.Invoice.TotalMinor, tax+n.Invoice.TaxMinor, carried+n.Money.CarriedMinor
 			same(t, "whole", n.Whole, left == 0)
 			if -total > inv.TotalMinor {
 				t.Fatalf("%d credited of %d", -total, inv.TotalMinor)

@@ -54,7 +54,7 @@ func (r *rerating) usage(lines []billing.Line) {
 			continue
 		}
 		meters = slices.Delete(meters, at, at+1)
-		again, _, err := r.t.UsageLine(plans.Meter{Key: l.Meter}, l.Quantity)
+		again, err := r.again(l)
 		if !l.SaysPrice() {
 			again = withoutPrice(again)
 		}
@@ -67,6 +67,8 @@ func (r *rerating) usage(lines []billing.Line) {
 			r.add(Difference{l.N, l.Meter, "Another number of units is included by the prices of the period.", again.Included, l.Included})
 		case again.From != l.From || again.To != l.To || again.PlanVersion != l.PlanVersion || !slices.EqualFunc(again.Tiers, l.Tiers, billing.SameTier):
 			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's time, plan version or tiers are not those of the period."})
+		case again.Quantity != l.Quantity || again.Level != l.Level:
+			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's quantity is not the level that it says, or the price is of another level."})
 		case again.Priced != l.Priced || again.Applied != l.Applied:
 			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line says another price than the period has."})
 		}
@@ -74,6 +76,21 @@ func (r *rerating) usage(lines []billing.Line) {
 	for _, meter := range meters {
 		r.add(Difference{Meter: meter, Detail: "The period has a price of the meter, but the invoice has no usage line."})
 	}
+}
+
+// again is the line that the period's terms make of a line's quantity.
+func (r *rerating) again(l *billing.Line) (line billing.Line, err error) {
+	meter := plans.Meter{Key: l.Meter}
+	if r.t.LevelBy(l.Meter) == "" {
+		line, _, err = r.t.UsageLine(meter, l.Quantity)
+		return line, err
+	}
+	level, err := rating.ReadLevel(l.Level.Exact)
+	if err != nil {
+		return line, err
+	}
+	line, _, err = r.t.LevelLine(meter, level)
+	return line, err
 }
 
 // withoutPrice is a line as one that was finalized before lines said their price.
@@ -89,17 +106,18 @@ func withoutPrice(l billing.Line) billing.Line {
 // invoices did not charge.
 func (r *rerating) base(lines []billing.Line) {
 	p := &r.t.Period
+	end := p.BaseOf().End
 	there := false
 	for i := range lines {
 		l := &lines[i]
-		if l.Kind != billing.LineBase || l.From >= p.End {
+		if l.Kind != billing.LineBase || l.From >= p.End && !p.BaseGoesOn() {
 			continue
 		}
 		there = true
 		if want := r.t.base(l.From, l.To); want != l.AmountMinor {
 			r.add(Difference{Line: l.N, Detail: "The base price of this time is another amount.", Expected: want, Found: l.AmountMinor})
 		}
-		if l.To != p.End || !r.t.inAdvance() && l.From != p.Start {
+		if l.To != end || !r.t.inAdvance() && l.From != p.Start {
 			r.add(Difference{Line: l.N, Detail: "The base price is not of the time that it is to be of."})
 		}
 	}
@@ -126,7 +144,7 @@ func (r *rerating) minimum(lines []billing.Line) {
 func (r *rerating) unused(lines []billing.Line) {
 	for i := range lines {
 		l := &lines[i]
-		if l.Kind != billing.LineUnused || l.From != r.t.Period.End || l.PlanVersion != r.t.Plan.Version {
+		if l.Kind != billing.LineUnused || l.From != r.t.Period.End || l.PlanVersion != r.t.basePlan().Version {
 			continue
 		}
 		if most := r.t.base(l.From, l.To); l.AmountMinor > 0 || -l.AmountMinor > most {

@@ -22,7 +22,7 @@ func TestRerateAgrees(t *testing.T) {
 		in.Usage = map[string]int64{"a": 1234, "b": 17}
 		if of.Plan == advance {
 			in.Terms.Period.End = 20 * day
-			in.Advance = &assembly.Advance{To: 30 * day, PlanVersion: advance.Version, LeftMinor: 900}
+			in.Advance = []assembly.Advance{{To: 30 * day, PlanVersion: advance.Version, LeftMinor: 900}}
 		} else {
 			in.Advance = nil
 		}

@@ -68,7 +68,7 @@ var lineRules = map[string]struct {
 			p.BasePriceMinor, p.MinimumMinor, p.BaseIn, p.Prices = 3000, 6000, plans.InAdvance, nil
 		})
 		in := period(known(terms(plan, 0, 10), 30)) // base 1000, minimum 2000
-		in.Advance = &assembly.Advance{From: 0, To: 30 * day, PlanVersion: 3, LeftMinor: 3000}
+		in.Advance = []assembly.Advance{{From: 0, To: 30 * day, PlanVersion: 3, LeftMinor: 3000}}
 		in.Next = ptr(terms(plan, 10, 30))
 		return in
 	}, "1 minimum 0-10 1000\n2 unused 10-30 -2000\n3 base 10-30 2000"},
@@ -92,23 +92,23 @@ var lineRules = map[string]struct {
 	"base in advance: the invoice of a period holds the next one's": {func(t rapid.TB) assembly.Input {
 		plan := version(t, based(3000, plans.InAdvance))
 		in := period(terms(plan, 0, 30))
-		in.Advance = &assembly.Advance{To: 30 * day, LeftMinor: 3000}
+		in.Advance = []assembly.Advance{{To: 30 * day, LeftMinor: 3000}}
 		in.Next = ptr(terms(plan, 30, 60))
 		return in
 	}, "1 base 30-60 3000"},
 	"base in advance: the last invoice has none": {func(t rapid.TB) assembly.Input {
 		in := period(terms(version(t, based(3000, plans.InAdvance)), 0, 30))
-		in.Advance = &assembly.Advance{To: 30 * day, LeftMinor: 3000}
+		in.Advance = []assembly.Advance{{To: 30 * day, LeftMinor: 3000}}
 		return in
 	}, ""},
 	"unused: a cut gives back P(known end) - P(cut)": {func(t rapid.TB) assembly.Input {
 		in := period(known(terms(version(t, based(100, plans.InAdvance)), 0, 5), 30))
-		in.Advance = &assembly.Advance{To: 30 * day, LeftMinor: 100}
+		in.Advance = []assembly.Advance{{To: 30 * day, LeftMinor: 100}}
 		return in
 	}, "1 unused 5-30 -83"},
 	"unused: with an end known beforehand nothing is given back at it": {func(t rapid.TB) assembly.Input {
 		in := period(terms(version(t, based(3000, plans.InAdvance)), 0, 10))
-		in.Advance = &assembly.Advance{To: 10 * day, LeftMinor: 1000}
+		in.Advance = []assembly.Advance{{To: 10 * day, LeftMinor: 1000}}
 		return in
 	}, ""},
 	"unused: only of what an invoice that is not void holds": {func(t rapid.TB) assembly.Input {
@@ -116,23 +116,23 @@ var lineRules = map[string]struct {
 	}, ""},
 	"unused: never more than credit notes left": {func(t rapid.TB) assembly.Input {
 		in := period(known(terms(version(t, based(3000, plans.InAdvance)), 0, 10), 30))
-		in.Advance = &assembly.Advance{To: 30 * day, LeftMinor: 500}
+		in.Advance = []assembly.Advance{{To: 30 * day, LeftMinor: 500}}
 		return in
 	}, "1 unused 10-30 -500"},
 	"a period that became longer: the rest of the base is charged behind": {func(t rapid.TB) assembly.Input {
 		in := period(terms(version(t, based(3000, plans.InAdvance)), 0, 30))
 		in.Terms.Period.KnownEnd = 10 * day
-		in.Advance = &assembly.Advance{To: 10 * day, LeftMinor: 1000}
+		in.Advance = []assembly.Advance{{To: 10 * day, LeftMinor: 1000}}
 		return in
 	}, "1 base 10-30 2000"},
 	"what an invoice holds of the base counts, whatever end was known": {func(t rapid.TB) assembly.Input {
 		in := period(terms(version(t, based(3000, plans.InAdvance)), 0, 30))
-		in.Advance = &assembly.Advance{To: 10 * day, LeftMinor: 1000}
+		in.Advance = []assembly.Advance{{To: 10 * day, LeftMinor: 1000}}
 		return in
 	}, "1 base 10-30 2000"},
 	"from advance to arrears: the unused part, and no base now": {func(t rapid.TB) assembly.Input {
 		in := period(known(terms(version(t, based(3000, plans.InAdvance)), 0, 10), 30))
-		in.Advance = &assembly.Advance{To: 30 * day, LeftMinor: 3000}
+		in.Advance = []assembly.Advance{{To: 30 * day, LeftMinor: 3000}}
 		in.Next = ptr(terms(version(t, based(600, plans.InArrears)), 10, 30))
 		return in
 	}, "1 unused 10-30 -2000"},

@@ -2,9 +2,12 @@ package assembly
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
@@ -44,6 +47,39 @@ func Compile(key string, version int, document *plans.PlanInput) (*Plan, error) 
 type Terms struct {
 	Period billing.Period
 	Plan   *Plan
+	// BasePlan is the version of Period.Base, and OverPlan that of the base that it followed at once.
+	// nil where there is none.
+	BasePlan, OverPlan *Plan
+}
+
+// basePlan is the version whose base price counts in the period.
+func (t *Terms) basePlan() *Plan {
+	if t.BasePlan != nil {
+		return t.BasePlan
+	}
+	return t.Plan
+}
+
+// Over are the terms of the base price that a cut at the period's start ended, as of a period that
+// ended there. ok is false where none was ended so.
+func (t *Terms) Over() (over Terms, ok bool) {
+	if t.Period.Base == nil || t.Period.Base.Over == nil {
+		return Terms{}, false
+	}
+	b := *t.Period.Base.Over
+	b.End = t.Period.Start
+	p := billing.Period{
+		Chain: t.Period.Chain, N: t.Period.N, End: b.End, FullStart: b.FullStart, FullEnd: b.FullEnd,
+		PlanID: b.PlanID, Version: b.Version, Base: &b,
+	}
+	return Terms{Period: p, Plan: t.OverPlan, BasePlan: t.OverPlan}, true
+}
+
+// OtherBase reports whether the version that prices the period has another base price than the one
+// that the period lies in.
+func (t *Terms) OtherBase() bool {
+	own, runs := t.Plan.Document, t.basePlan().Document
+	return own.BasePriceMinor != runs.BasePriceMinor || own.BaseEvery != runs.BaseEvery || own.BaseIn != runs.BaseIn
 }
 
 // Meters are the meters that have a price in the period, in the order of its usage lines: as in
@@ -74,6 +110,22 @@ func (t *Terms) price(meter string) (*rating.Price, error) {
 	return read, nil
 }
 
+// Cap is how many units of a meter an amount lets pass in the period, in minor units; nil: no number of
+// them passes it, as in a trial. priced is false where the meter has no price in the period.
+func (t *Terms) Cap(meter string, amount int64) (units *int64, priced bool, err error) {
+	price, err := t.price(meter)
+	if price == nil || err != nil {
+		return nil, false, err
+	}
+	if t.Period.Trial {
+		return nil, true, nil
+	}
+	if n, ok := price.Cap(amount, t.own()); ok {
+		units = &n
+	}
+	return units, true, nil
+}
+
 // span is the part [from, to) of the whole period that the period is cut from. What is outside
 // of the whole one is left out.
 func (t *Terms) span(from, to int64) rating.Span {
@@ -89,7 +141,8 @@ func (t *Terms) base(from, to int64) int64 {
 	if t.Period.Trial {
 		return 0
 	}
-	return t.span(from, to).Money(t.Plan.Document.BasePriceMinor)
+	b := t.Period.BaseOf()
+	return rating.Span{Start: b.FullStart, End: b.FullEnd, From: from, To: to}.Money(t.basePlan().Document.BasePriceMinor)
 }
 
 // minimum is the plan's minimum of the period; nothing in a trial.
@@ -100,8 +153,8 @@ func (t *Terms) minimum() int64 {
 	return t.own().Money(t.Plan.Document.MinimumMinor)
 }
 
-// AdvanceBase is the base in advance of the period, charged from its start to an instant; 0 where
-// none is due.
+// AdvanceBase is the base in advance that begins with the period, charged from its start to an instant; 0
+// where none is due.
 func (t *Terms) AdvanceBase(to int64) int64 {
 	if !t.inAdvance() {
 		return 0
@@ -110,7 +163,123 @@ func (t *Terms) AdvanceBase(to int64) int64 {
 }
 
 // inAdvance reports whether the base price is due before the period.
-func (t *Terms) inAdvance() bool { return t.Plan.Document.BaseIn == plans.InAdvance }
+func (t *Terms) inAdvance() bool { return t.basePlan().Document.BaseIn == plans.InAdvance }
 
 // name is what the plan is called on invoices.
 func (p *Plan) name() string { return cmp.Or(p.Document.Name, p.Key) }
+
+// UsageLine is the usage line of a meter for a quantity, as an invoice of the period has it, but
+// without N. It also serves the quota endpoint: units beyond Included are its overage. ok is
+// false where the meter has no price in the period. The error is rating.ErrTooLarge where an
+// invoice would be held; the line then has all but its amount. meter may lack all but its key.
+func (t *Terms) UsageLine(meter plans.Meter, quantity int64) (line billing.Line, ok bool, err error) {
+	price, err := t.price(meter.Key)
+	if price == nil || err != nil {
+		return billing.Line{}, false, err
+	}
+	rated, err := price.Rate(quantity, t.own())
+	if err != nil && !errors.Is(err, rating.ErrTooLarge) {
+		return billing.Line{}, false, err
+	}
+	line = t.line(billing.LineUsage, named(meter)+": "+counted(quantity, meter.Unit), t.Period.Start, t.Period.End)
+	line.Meter, line.Quantity, line.Included = meter.Key, quantity, rated.Included
+	if err = cmp.Or(err, tooMany(quantity)); t.Period.Trial {
+		line.Description += ", trial"
+		return line, true, tooMany(quantity)
+	}
+	rate(&line, price, &rated)
+	return line, true, err
+}
+
+// rate has a line say what a price makes of its quantity.
+func rate(line *billing.Line, price *rating.Price, rated *rating.Line) {
+	line.Priced, line.Applied, line.AmountMinor = price.Priced(), rated.Applied, rated.AmountMinor
+	for _, tier := range rated.Tiers {
+		line.Tiers = append(line.Tiers, billing.TierLine(tier))
+	}
+}
+
+// CorrectionLine is the line of a correction, as an invoice has it, but without N. It may have
+// an amount of 0; an invoice then leaves it out, and yet takes its units. It says the price of a
+// unit or package, and neither tiers nor what was applied: it is the difference of two amounts. ok
+// is false where the meter had no price in the corrected period. The error is rating.ErrTooLarge where an invoice
+// would be held.
+func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool, err error) {
+	price, err := c.Of.price(c.Meter)
+	if price == nil || err != nil {
+		return billing.Line{}, false, err
+	}
+	of := c.OfNumber
+	if of == "" {
+		of = c.OfInvoice
+	}
+	meter.Key = c.Meter
+	delta := c.Now - c.Counted
+	line = c.Of.line(billing.LineCorrection, "", c.Of.Period.Start, c.Of.Period.End)
+	line.Meter, line.OfInvoice, line.Quantity, line.Before = c.Meter, c.OfInvoice, delta, c.Counted
+	line.Description = fmt.Sprintf("Correction of invoice %s, %s: %s", of, named(meter), counted(delta, meter.Unit))
+	if err := tooMany(c.Now); err != nil || (delta > 0) != (c.Now > c.Counted) {
+		return line, true, rating.ErrTooLarge // a count is full, or their difference has 64 bits
+	}
+	if c.Of.Period.Trial {
+		return line, true, nil
+	}
+	line.Priced = price.Priced()
+	line.AmountMinor, err = price.Correction(c.Now, c.BilledMinor, c.NotedMinor, c.Of.own())
+	if err != nil && !errors.Is(err, rating.ErrTooLarge) {
+		return billing.Line{}, false, err
+	}
+	return line, true, err
+}
+
+// tooMany is rating.ErrTooLarge for a count that is full: nobody knows how many units it stands
+// for.
+func tooMany(quantity int64) error {
+	if quantity == math.MaxInt64 || quantity <= -math.MaxInt64 {
+		return rating.ErrTooLarge
+	}
+	return nil
+}
+
+// baseLine is a line of the base price that the period lies in.
+func (t *Terms) baseLine(kind, description string, from, to int64) billing.Line {
+	line := t.line(kind, description+", "+t.basePlan().name(), from, to)
+	line.PlanVersion = t.basePlan().Version
+	return line
+}
+
+// line is a line of the terms, without quantity and amount.
+func (t *Terms) line(kind, description string, from, to int64) billing.Line {
+	return billing.Line{
+		Kind: kind, Description: description, From: from, To: to,
+		PlanVersion: t.Plan.Version, Tiers: []billing.TierLine{},
+	}
+}
+
+// named is what a meter is called on invoices.
+func named(meter plans.Meter) string { return cmp.Or(meter.Name, meter.Key) }
+
+// counted writes a quantity for people: "12,345 × request". A unit is written as it was
+// declared, since its plural is not known; hence the "×". Without a unit it is "12,345 units".
+func counted(quantity int64, unit string) string {
+	switch {
+	case unit != "":
+		return grouped(quantity) + " × " + unit
+	case quantity == 1 || quantity == -1:
+		return grouped(quantity) + " unit"
+	}
+	return grouped(quantity) + " units"
+}
+
+// grouped writes an integer with a comma before each three digits.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	for end := len(digits) - 3; end > 0; end -= 3 {
+		digits = digits[:end] + "," + digits[end:]
+	}
+	return sign + digits
+}

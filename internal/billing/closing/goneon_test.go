@@ -28,7 +28,7 @@ func cutInApril(t *testing.T) (w *world, id int64) {
 	w.hit("acme", "api", 5000)
 	w.clock("2026-04-16T00:00:00Z")
 	to := planstest.OnPlan("usage")
-	to.BillingAnchor, to.EndPeriod = "2026-01-01T00:00:00", true
+	to.BillingAnchor, to.Change = "2026-01-01T00:00:00", plans.ChangeNow
 	planstest.PutCustomer(t, w.store, "acme", to)
 	w.clock("2026-04-16T01:00:10Z")
 	w.says(id, aprilOpening, "period 04-01..04-16 finalized 3500 due 3500: usage 5000 5000, unused 0 -1500")

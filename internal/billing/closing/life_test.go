@@ -53,7 +53,7 @@ func begun(t *testing.T) (w *world, id int64) {
 
 func (w *world) account(ends string) {
 	w.Helper()
-	in := &accounts.AccountInput{Seller: "default", DueDays: 14}
+	in := &accounts.AccountInput{Seller: "default", DueDays: 14, AfterEnd: planstest.Ptr(billing.Free)}
 	if ends != "" {
 		in.EndsAt = planstest.Ptr(planstest.Instant(ends))
 	}
@@ -188,7 +188,7 @@ func TestBaseInAdvance(t *testing.T) {
 	w.says(id, fmt.Sprintf(opening, "finalized"), january)
 	w.clock("2026-02-15T00:00:00Z")
 	in := planstest.OnPlan("large")
-	in.BillingAnchor, in.EndPeriod = "2026-01-01T00:00:00", true
+	in.BillingAnchor, in.Change = "2026-01-01T00:00:00", plans.ChangeNow
 	planstest.PutCustomer(t, w.store, "acme", in)
 	w.clock("2026-02-15T01:00:10Z")
 	w.says(id, fmt.Sprintf(opening, "finalized"), january,
@@ -332,7 +332,9 @@ func TestTermsWhileTheClockIsBack(t *testing.T) {
 				t.Helper()
 				in := planstest.OnPlan(plan)
 				in.TestClock, in.BillingAnchor = planstest.Ptr("clock"), "2026-01-01T00:00:00"
-				in.EndPeriod = now
+				if in.Change = plans.ChangeLimitsNow; now {
+					in.Change = plans.ChangeNow
+				}
 				planstest.PutCustomer(t, w.store, "acme", in)
 			}
 			w.clock("2026-02-02T00:00:00Z")

@@ -11,6 +11,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -111,7 +112,7 @@ func TestLinesKeepTheirPrice(t *testing.T) {
 	w, acme := priceWorld(t)
 	w.same("the draft", w.pricesOf(w.stored(acme)[0]), saidPrices+"draft")
 	w.clock("2026-02-01T02:00:00Z")
-	w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 2")
+	w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 4")
 }
 
 // Beside nodes of the version before: whoever wrote the lines, and whoever finalizes, the digest is of
@@ -122,13 +123,13 @@ func TestFormsOfDigestsSideBySide(t *testing.T) {
 		w.unsay()
 		w.same("the draft", w.pricesOf(w.stored(acme)[0]), saidNothing+"draft")
 		w.clock("2026-02-01T02:00:00Z")
-		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 2")
+		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 4")
 	})
 	t.Run("their tiers are not", func(t *testing.T) {
 		w, acme := priceWorld(t)
 		w.exec(`UPDATE invoice_lines SET unit_price = NULL WHERE meter = 'api'`)
 		w.clock("2026-02-01T02:00:00Z")
-		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 2")
+		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 4")
 	})
 	t.Run("a node of before finalizes", func(t *testing.T) {
 		w, acme := priceWorld(t)
@@ -157,7 +158,7 @@ func TestLinesOfBeforeSayNothing(t *testing.T) {
 	w.finalizeAsBefore(w.stored(acme)[0])
 	of := w.stored(acme)[0]
 	w.same("finalized before", w.pricesOf(of), saidNothing+"form 1")
-	_, err := w.invoices.Pay(w.Context(), of.ID, "bank")
+	_, err := w.invoices.Pay(w.Context(), of.ID, 0, "bank", invoices.Once{})
 	w.check(err)
 	_, _, err = w.invoices.CreditNote(w.Context(), of.ID, assembly.NoteRequest{
 		Lines: []assembly.NoteLine{{N: 2, AmountMinor: 1}}, Reason: "gift", To: assembly.Outside,
@@ -172,9 +173,9 @@ func TestLinesOfBeforeSayNothing(t *testing.T) {
 		want := saidNothing + "form 1"
 		switch {
 		case i.Kind == billing.KindCreditNote:
-			want = "usage api /0//; form 2"
+			want = "usage api /0//; form 4"
 		case i.ID != of.ID:
-			want = "base  /0//; usage api 0.0500/0//minimum; usage mail /3/2/; usage disk /0//; usage fax /0//; form 2"
+			want = "base  /0//; usage api 0.0500/0//minimum; usage mail /3/2/; usage disk /0//; usage fax /0//; form 4"
 		}
 		w.same(i.Number, w.pricesOf(i), want)
 	}
@@ -232,24 +233,24 @@ func TestPaymentsKeepTheirInstant(t *testing.T) {
 	w, acme := priceWorld(t)
 	w.clock("2026-02-01T02:00:00Z")
 	of := w.stored(acme)[0]
-	if of.PaidAt != nil || of.PaidMinor != nil {
-		t.Errorf("paid before it was: %v, %v", of.PaidAt, of.PaidMinor)
+	if of.PaidAt != nil || of.PaidMinor() != 0 {
+		t.Errorf("paid before it was: %v, %v", of.PaidAt, of.PaidMinor())
 	}
 	_, _, err := w.invoices.CreditNote(w.Context(), of.ID, assembly.NoteRequest{
 		Lines: []assembly.NoteLine{{N: 1, AmountMinor: 500}}, Reason: "gift", To: assembly.Outside,
 	}, "note", 1)
 	w.check(err)
 	w.clock("2026-02-03T04:05:06Z")
-	paid, err := w.invoices.Pay(w.Context(), of.ID, "bank")
+	paid, err := w.invoices.Pay(w.Context(), of.ID, 0, "bank", invoices.Once{})
 	w.check(err)
-	if at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC).UnixMicro(); *paid.PaidAt != at || *paid.PaidMinor != of.AmountDueMinor-500 {
-		t.Errorf("paid %d at %d, want %d at %d", *paid.PaidMinor, *paid.PaidAt, of.AmountDueMinor-500, at)
+	if at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC).UnixMicro(); *paid.PaidAt != at || paid.PaidMinor() != of.AmountDueMinor-500 {
+		t.Errorf("paid %d at %d, want %d at %d", paid.PaidMinor(), *paid.PaidAt, of.AmountDueMinor-500, at)
 	}
 	_, _, _, err = w.invoices.Grant(w.Context(), "acme", billing.Credit{ID: "much", Kind: billing.CreditPaid, AmountMinor: 1e6, Currency: "USD"}, 1)
 	w.check(err)
 	w.clock("2026-03-01T02:00:00Z")
 	for _, i := range w.stored(acme) {
-		if i.Kind == billing.KindPeriod && i.ID != of.ID && (i.Status != billing.StatusPaid || *i.PaidAt != *i.FinalizedAt || *i.PaidMinor != 0) {
+		if i.Kind == billing.KindPeriod && i.ID != of.ID && (i.Status != billing.StatusPaid || *i.PaidAt != *i.FinalizedAt || i.PaidMinor() != 0) {
 			t.Errorf("finalized at %d with nothing due: %s at %v", *i.FinalizedAt, i.Status, i.PaidAt)
 		}
 		if i.Kind == billing.KindCreditNote && i.PaidAt != nil {

@@ -26,7 +26,7 @@ func (w *world) nameless() {
 // named writes a seller.
 func (w *world) named(key, name string) {
 	w.Helper()
-	_, _, err := w.accounts.PutSeller(w.Context(), billing.Seller{Key: key, Name: name}, plans.Precondition{})
+	_, _, err := w.accounts.PutSeller(w.Context(), accounts.SellerInput{Seller: billing.Seller{Key: key, Name: name}}, plans.Precondition{})
 	w.check(err)
 }
 
@@ -223,7 +223,7 @@ func TestANameBesideAHeldDraft(t *testing.T) {
 	w.check(w.accounts.SetDue(t.Context(), tx, id))
 	written := make(chan error, 1)
 	go func() {
-		_, _, err := w.accounts.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us"}, planstest.AnyVersion)
+		_, _, err := w.accounts.PutSeller(t.Context(), accounts.SellerInput{Seller: billing.Seller{Key: "default", Name: "Us"}}, planstest.AnyVersion)
 		written <- err
 	}()
 	pgtest.Eventually(t, "the name waits", func() bool {

@@ -244,7 +244,7 @@ func TestADroppedOpeningGivesUpItsAdjustments(t *testing.T) {
 				Prices: []plans.Price{{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("0.01")}},
 			})
 			in := planstest.OnPlan("other")
-			in.TestClock, in.BillingAnchor, in.EndPeriod = planstest.Ptr("clock"), "2026-01-01T00:00:00", true
+			in.TestClock, in.BillingAnchor, in.Change = planstest.Ptr("clock"), "2026-01-01T00:00:00", plans.ChangeNow
 			planstest.SetClock(t, w.store, "clock", "2026-02-15T00:00:00Z") // set back: the cut is at the period's start
 			planstest.PutCustomer(t, w.store, "acme", in)
 		}

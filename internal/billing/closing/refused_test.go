@@ -10,6 +10,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -30,7 +31,12 @@ const day = "86400000000"
 // aNumber is a row of invoices with a number of the series.
 func aNumber(seller, number string) string {
 	return `UPDATE invoices SET status = 'finalized', series = 'test', seller = ` + seller + `, number = ` + number +
-		`, prefix = '', finalized_at = 0, digest = '\x00' WHERE id = DRAFT`
+		`, prefix = 'TEST-', finalized_at = 0, digest = '\x00' WHERE id = DRAFT`
+}
+
+// goOn tells the series test of a prefix to go on with a number.
+func goOn(prefix, number string) string {
+	return `INSERT INTO seller_skips VALUES ('default', 'test', '` + prefix + `', ` + number + `); `
 }
 
 // aKind is one more invoice of the same kind and period as another.
@@ -76,6 +82,12 @@ var refusals = []refusal{
 	{"another seller's series begins with 2", aNumber("'other'", "2"), "invoices_number_without_gap"},
 	{"another series begins with 2", strings.Replace(aNumber("'default'", "2"), "'test'", "'live'", 1), "invoices_number_without_gap"},
 	{"another series begins with 1", strings.Replace(aNumber("'default'", "1"), "'test'", "'live'", 1), ok},
+	{"another prefix begins with 2", strings.Replace(aNumber("'default'", "2"), "'TEST-'", "'TEST-Q'", 1), "invoices_number_without_gap"},
+	{"another prefix begins with 1", strings.Replace(aNumber("'default'", "1"), "'TEST-'", "'TEST-Q'", 1), ok},
+	{"a number that the series is told to go on with", goOn("TEST-", "90") + aNumber("'default'", "90"), ok},
+	{"a number that another series is told to go on with", goOn("TEST-Q", "90") + aNumber("'default'", "90"), "invoices_number_without_gap"},
+	{"a series that is told to go on where it is", goOn("TEST-", "1"), "seller_skips_number_check"},
+	{"a series of notes is set back", `INSERT INTO seller_numbers VALUES ('default', 'live', 'C-', 0)`, "seller_numbers_next_number_check"},
 	{"an unknown series", strings.Replace(aNumber("'default'", "1"), "'test'", "'notes'", 1), "invoices_series_known"},
 	{"a finalized invoice changes its series", `UPDATE invoices SET series = 'live' WHERE id = FINAL`, "cannot be changed"},
 	{"a finalized invoice changes its clock", `UPDATE invoices SET clock_id = NULL WHERE id = FINAL`, "cannot be changed"},
@@ -170,7 +182,7 @@ func (w *world) oneOfEach() *strings.Replacer {
 	w.hit("acme", "api", 7)
 	w.clock("2026-03-01T02:00:00Z")
 	a, b := w.stored(acme), w.stored(beta)
-	_, err := w.invoices.Pay(w.Context(), a[0].ID, "bank")
+	_, err := w.invoices.Pay(w.Context(), a[0].ID, 0, "bank", invoices.Once{})
 	w.check(err)
 	_, err = w.invoices.Void(w.Context(), b[0].ID, "wrong", true)
 	w.check(err)

@@ -2,18 +2,21 @@ package closing
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/invoices"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
+	"quotad/internal/quota"
 	"quotad/internal/quota/session"
 )
 
@@ -34,15 +37,47 @@ const (
 	stepTimeout = 10 * time.Second
 )
 
-// job is the next step of a customer that is due.
-type job struct {
-	c     *accounts.Customer
-	at    int64  // the step's instant
-	draft string // that is to be finalized
+// Options configure a Worker. All parts are required.
+type Options struct {
+	Pool     *pgxpool.Pool
+	Accounts *accounts.Accounts
+	Invoices *invoices.Invoices
+	Catalog  *catalog.Catalog
+	Engine   *quota.Engine
+	// Stopwatch shows the time since some moment, and never steps.
+	Stopwatch func() time.Duration
+	Log       *slog.Logger // nil: slog.Default
 
-	task *invoices.Task
-	over bool  // it is done, its due_at is written, and nothing else was due when its clock was read
-	err  error // why it cannot be done; it concerns this customer only
+	Pace int // customers that Run closes in a second at most, while many are due; 0: DefaultPace
+}
+
+// Worker does what is due of billing. It is safe for concurrent use.
+type Worker struct {
+	options     Options
+	accounts    *accounts.Accounts
+	invoices    *invoices.Invoices
+	pool        *pgxpool.Pool
+	wake        chan struct{}
+	stepTimeout time.Duration // the constant; tests shorten it
+	wakeAtOnce  int           // the constant; tests lower it
+	size        atomic.Int64  // of the next batch
+	worked      worked
+	watched     watched
+}
+
+// New returns a worker. It starts nothing: see Run.
+func New(o Options) *Worker {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Pace <= 0 {
+		o.Pace = DefaultPace
+	}
+	w := &Worker{
+		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: stepTimeout, wakeAtOnce: wakeAtOnce,
+	}
+	w.size.Store(batchLeast)
+	return w
 }
 
 // worked counts what the worker did, for metrics.
@@ -97,9 +132,14 @@ func (w *Worker) WorkOff(ctx context.Context) error {
 		if err := w.accounts.WakeNamed(ctx, w.wakeAtOnce); err != nil {
 			return err
 		}
+		told, err := w.tellOverdue(ctx)
+		if err != nil {
+			return err
+		}
 		began, size := w.options.Stopwatch(), int(w.size.Load())
 		taken, err := w.batch(ctx, size)
 		switch {
+		case err == nil && taken == 0 && told > 0: // perhaps of more
 		case err == nil && taken == 0:
 			return w.accounts.AnswerCalls(ctx)
 		case err == nil && taken == size: // there are many
@@ -137,15 +177,6 @@ func (w *Worker) eachAlone(ctx context.Context) error {
 	}
 	return nil
 }
-
-// concernsOne reports whether an error may be due to what one customer's rows hold.
-func concernsOne(err error) bool {
-	return errors.Is(err, errTooLong) || !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrNoSession) && !errors.Is(err, session.ErrBusy) &&
-		!errors.Is(err, session.ErrOutcomeUnknown) && !errors.Is(err, session.ErrStopped) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
-}
-
-// errTooLong: a transaction was given up, and the database may well be there.
-var errTooLong = errors.New("it takes too long")
 
 // takeDue takes the locks of customers that are due, and leaves those that somebody else has.
 // Customers of test clocks come first: somebody waits for them.
@@ -322,7 +353,7 @@ func expireCredits(ctx context.Context, tx pgx.Tx, due []*job) error {
 	for _, j := range due {
 		at[j.c.ID] = j.at
 	}
-	return invoices.ExpireCredits(ctx, tx, at)
+	return invoices.ExpireCredits(ctx, tx, customersOf(due), at)
 }
 
 func (w *Worker) finalizeDrafts(ctx context.Context, tx pgx.Tx, due []*job) error {
@@ -336,40 +367,4 @@ func (w *Worker) finalizeDrafts(ctx context.Context, tx pgx.Tx, due []*job) erro
 		j.err = j.task.Err
 	}
 	return err
-}
-
-func customersOf(due []*job) map[int64]*accounts.Customer {
-	customers := make(map[int64]*accounts.Customer, len(due))
-	for _, j := range due {
-		customers[j.c.ID] = j.c
-	}
-	return customers
-}
-
-// erasedIn are the customers among jobs that are erased.
-func erasedIn(jobs map[string][]*job) (ids []int64) {
-	for _, due := range jobs {
-		for _, j := range due {
-			if j.c.Erased {
-				ids = append(ids, j.c.ID)
-			}
-		}
-	}
-	return ids
-}
-
-// stillDue are the ids but those of failed jobs, and of jobs that are over.
-func stillDue(ids []int64, jobs map[string][]*job) (left []int64) {
-	off := make(map[int64]bool, len(ids))
-	for _, due := range jobs {
-		for _, j := range due {
-			off[j.c.ID] = j.over || j.err != nil
-		}
-	}
-	for _, id := range ids {
-		if !off[id] {
-			left = append(left, id)
-		}
-	}
-	return left
 }

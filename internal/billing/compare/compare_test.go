@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -36,7 +37,7 @@ func planOf(t testing.TB, limits []model.Spec, prices ...plans.Price) *Plan {
 	for _, l := range limits {
 		in.Limits = append(in.Limits, plans.Limit{Meter: "m", Spec: l})
 	}
-	in, err := in.Normalize("p", map[string]bool{"m": true})
+	in, err := in.Normalize("p", map[string]string{"m": plans.KindFlow})
 	check(t, err)
 	p, err := Compile(&plans.Plan{PlanVersion: plans.PlanVersion{Key: "p", Version: 1}, PlanInput: in})
 	check(t, err)
@@ -252,5 +253,21 @@ func BenchmarkAdd(b *testing.B) {
 				New(p, from, from+30*day).Add(c, []Used{{Meter: "m", Hours: hours}})
 			}
 		})
+	}
+}
+
+// What is held is priced by its level. By hand: 4 seats from noon of the first day on, over two days of a
+// month of 30 days.
+func TestHeldIsBilled(t *testing.T) {
+	changes := []Change{{from - day, 9}, {from, 0}, {from + day/2, 4}, {from + 3*day, 100}}
+	held := heldIn(changes, from, from+2*day)
+	if want := big.NewInt(4 * (day + day/2)); held.Integral.Cmp(want) != 0 || held.Peak != 4 || held.Last != 4 {
+		t.Errorf("held %v", held)
+	}
+	if held := heldIn(changes, from+1, from+2); held.Peak != 0 || held.Last != 0 {
+		t.Errorf("nothing is held just after the start: %v", held)
+	}
+	if held := heldIn(changes[:1], from, from+1); held.Peak != 9 || held.Last != 9 {
+		t.Errorf("what was held before goes on: %v", held)
 	}
 }

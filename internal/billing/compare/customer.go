@@ -2,6 +2,7 @@ package compare
 
 import (
 	"errors"
+	"math/big"
 
 	"quotad/internal/billing/rating"
 	"quotad/internal/calendar"
@@ -40,6 +41,32 @@ type Customer struct {
 	Prices    map[string]plans.Price // of its own, by meter
 	Billed    bool                   // false of an anonymous one
 	InForce   *Plan
+	Held      map[string][]Change // of level meters, ascending, with the last change before what is compared
+}
+
+// Change is what is held of a level meter from At on, µs.
+type Change struct{ At, Level int64 }
+
+// heldIn is what changes make of the time [from, to), µs.
+func heldIn(changes []Change, from, to int64) rating.Held {
+	held, at, level := rating.Held{Integral: new(big.Int)}, from, int64(0)
+	hold := func(until int64) {
+		held.Integral.Add(held.Integral, new(big.Int).Mul(big.NewInt(level), big.NewInt(until-at)))
+		if until > at {
+			held.Peak = max(held.Peak, level)
+		}
+		at = until
+	}
+	for _, c := range changes {
+		if c.At >= to {
+			break
+		}
+		hold(max(c.At, from))
+		level = c.Level
+	}
+	hold(to)
+	held.Last = level
+	return held
 }
 
 // Used is the usage of one meter, its hours ascending. Those before the span that is compared fill
@@ -142,12 +169,16 @@ const maxPeriods = 100
 // that lies in it, cut as periods are cut.
 func (s *side) price(b *bill) (total int64) {
 	at := s.from
+	base := rating.Span{End: at}
 	for range maxPeriods {
 		start, end := s.customer.Periods.Period(at)
 		full, fullEnd := s.customer.Periods.Full(at)
 		span := rating.Span{Start: full, End: fullEnd, From: max(full, start, s.from), To: min(fullEnd, end, s.to)}
-		if span.From < span.To {
-			total = model.AddUpTo(total, s.pricePeriod(b.periods[start], span))
+		if at >= base.End || at == s.customer.Periods.From { // the base price of so many periods, from here on
+			base.Start, base.End = s.customer.Periods.Whole(at, max(1, s.plan.plan.BaseEvery))
+		}
+		if base.From, base.To = span.From, span.To; span.From < span.To {
+			total = model.AddUpTo(total, s.pricePeriod(b.periods[start], span, base))
 		}
 		if end >= s.to || end <= at {
 			break
@@ -157,12 +188,17 @@ func (s *side) price(b *bill) (total int64) {
 	return total
 }
 
-// pricePeriod is what one period costs: base and usage, lifted to the plan's minimum.
-func (s *side) pricePeriod(units map[string]int64, span rating.Span) int64 {
+// pricePeriod is what one period costs: base and usage, lifted to the plan's minimum. base is its part of
+// the time that the base price is for.
+func (s *side) pricePeriod(units map[string]int64, span, base rating.Span) int64 {
 	p := s.plan.plan
-	amount := span.Money(p.BasePriceMinor)
+	amount := base.Money(p.BasePriceMinor)
 	add := func(price *rating.Price, meter string) {
 		line, err := price.Rate(units[meter], span)
+		if price.LevelBy() != "" {
+			held := heldIn(s.customer.Held[meter], span.From, span.To)
+			line, err = price.RateLevel(price.Level(held, span.To-span.From), span)
+		}
 		if err != nil {
 			s.unbilled = true
 			return

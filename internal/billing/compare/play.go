@@ -84,7 +84,7 @@ func (c *course) step(at, units int64, counts bool) (admitted int64) {
 		return 0
 	}
 	d := model.Judge(c.target, c.rows, at, 0)
-	admitted = min(units, d.Room())
+	admitted = min(units, d.Headroom())
 	if admitted < units && counts {
 		for i, place := range c.places {
 			c.refused[place] = model.AddUpTo(c.refused[place], units-min(units, d.View(i).Remaining))

@@ -16,7 +16,7 @@ import (
 var lineHeader = []string{
 	"invoice", "number", "status", "customer", "n", "kind", "meter", "description", "from", "to",
 	"quantity", "included", "plan_version", "currency", "amount_minor", "amount", "of_invoice",
-	"unit_price", "package_size", "package_price", "tiers", "applied",
+	"unit_price", "package_size", "package_price", "tiers", "applied", "level_by", "level",
 }
 
 // CSV is the lines of an invoice, a row each below a header, as RFC 4180 has it. amount_minor is
@@ -31,7 +31,7 @@ func CSV(inv *billing.Invoice) ([]byte, error) {
 		rows = append(rows, []string{
 			cell(inv.ID), cell(inv.Number), inv.Status, cell(inv.CustomerKey), strconv.Itoa(l.N), l.Kind, cell(l.Meter), cell(l.Description), instant(&l.From), instant(&l.To),
 			number(l.Quantity), number(l.Included), strconv.Itoa(l.PlanVersion), inv.Currency, number(l.AmountMinor), rating.Format(l.AmountMinor, exponent), cell(l.Corrects()),
-			l.UnitPrice, aboveZero(l.PackageSize), l.PackagePrice, tierCell(l.Tiers), l.Applied,
+			l.UnitPrice, aboveZero(l.PackageSize), l.PackagePrice, tierCell(l.Tiers), l.Applied, l.Level.By, l.Level.Exact,
 		})
 	}
 	return written(rows)
@@ -70,6 +70,7 @@ var invoiceHeader = []string{
 	"subtotal", "tax", "total", "credits", "amount_due",
 	"finalized_at", "due_at", "seller", "seller_name", "buyer_name", "buyer_country", "buyer_tax_id", "held", "of", "reference", "void_reason",
 	"reason", "test_clock", "paid_at", "credited_minor", "credited", "open_minor", "open",
+	"order_reference", "seller_country", "seller_tax_id", "seller_registration",
 }
 
 // InvoicesCSV is a list of invoices, a row each below a header. Columns that end in _minor are in
@@ -96,6 +97,7 @@ func InvoicesCSV(list []billing.Invoice) ([]byte, error) {
 			cell(inv.Held), cell(inv.Of), cell(inv.Reference), cell(inv.VoidReason),
 			cell(inv.Reason), cell(inv.TestClock), instant(inv.PaidAt),
 			number(inv.CreditedMinor), rating.Format(inv.CreditedMinor, exponent), number(inv.OpenMinor()), rating.Format(inv.OpenMinor(), exponent),
+			cell(inv.OrderReference), cell(inv.Seller.Country), cell(inv.Seller.TaxID), cell(inv.Seller.Registration),
 		))
 	}
 	return written(rows)

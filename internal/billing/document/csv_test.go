@@ -89,11 +89,12 @@ func TestNoCellIsAFormula(t *testing.T) {
 		inv := sample()
 		inv.Lines[0].Description, inv.Lines[0].Meter, inv.CustomerKey, inv.Number = text, text, text, text
 		inv.Buyer.Name, inv.Buyer.TaxID, inv.Buyer.Country, inv.Seller.Name, inv.Reference, inv.VoidReason, inv.Held = text, text, text, text, text, text, text
+		inv.OrderReference, inv.Seller.Country, inv.Seller.TaxID, inv.Seller.Registration = text, text, text, text
 		line := ofLines(t, inv)[0]
 		content, err := document.InvoicesCSV([]billing.Invoice{inv})
 		row := records(t, content, err)[0]
 		cells := map[string]string{"description": line["description"], "meter": line["meter"], "customer of a line": line["customer"], "number of a line": line["number"]}
-		for _, name := range []string{"number", "customer", "buyer_name", "buyer_tax_id", "buyer_country", "seller_name", "reference", "void_reason", "held"} {
+		for _, name := range []string{"number", "customer", "buyer_name", "buyer_tax_id", "buyer_country", "seller_name", "reference", "void_reason", "held", "order_reference", "seller_country", "seller_tax_id", "seller_registration"} {
 			cells[name] = row[name]
 		}
 		for name, got := range cells {
@@ -158,7 +159,7 @@ func TestInvoicesAreRows(t *testing.T) {
 	}
 	for of, want := range map[string][4]string{ // paid_at, credited, open_minor, open
 		"open": {"", "0.00", "241479", "2414.79"}, "less": {"", "714.00", "170079", "1700.79"}, "paid": {"2026-04-09T00:00:00Z", "0.00", "0", "0.00"},
-		"paid-before": {"", "0.00", "0", "0.00"}, "given-back": {"2026-04-09T00:00:00Z", "714.00", "0", "0.00"}, "draft": {"", "0.00", "0", "0.00"},
+		"partly": {"", "0.00", "100000", "1000.00"}, "given-back": {"2026-04-09T00:00:00Z", "714.00", "0", "0.00"}, "draft": {"", "0.00", "0", "0.00"},
 		"nothing-open": {"", "2414.79", "0", "0.00"}, "void": {"", "0.00", "0", "0.00"}, "credited": {"", "2514.79", "0", "0.00"},
 	} {
 		row := rows[slices.Index(names, of)]

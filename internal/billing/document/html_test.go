@@ -19,6 +19,8 @@ func TestNamesAreEscaped(t *testing.T) {
 	inv.Number, inv.CustomerKey, inv.Reference, inv.VoidReason, inv.Held, inv.Of, inv.OfNumber = evil, evil, evil, evil, evil, evil, evil
 	inv.Buyer = billing.Buyer{Name: evil, Address: []string{evil}, Country: evil, TaxID: evil}
 	inv.Seller.Name, inv.Seller.Address, inv.Seller.TaxID = evil, []string{evil}, evil
+	inv.Seller.Country, inv.Seller.Registration, inv.Seller.Email, inv.Seller.Payment, inv.Seller.Footer = evil, evil, evil, []string{evil}, []string{evil}
+	inv.OrderReference, inv.Notes, inv.Taxes[0].Note = evil, []string{evil}, evil
 	inv.Taxes[0].Name = evil
 	inv.Lines[0].Description = evil
 	inv.Lines[1].Tiers[0].Amount = evil
@@ -33,7 +35,7 @@ func TestNamesAreEscaped(t *testing.T) {
 		if strings.Count(shown, "</style>") != 1 || strings.Count(shown, "</title>") != 1 {
 			t.Errorf("%s: a name ended an element", status)
 		}
-		if n := strings.Count(shown, "&lt;script&gt;"); n < 9 {
+		if n := strings.Count(shown, "&lt;script&gt;"); n < 16 {
 			t.Errorf("%s: only %d names are shown", status, n)
 		}
 	}
@@ -80,25 +82,33 @@ func TestKindsAndStatusesSayWhatTheyAre(t *testing.T) {
 			},
 			[]string{"idle", "2 Meter"},
 		},
-		"draft":             {[]string{"Draft invoice Draft", "€2,414.79 so far", "This is a draft.", "Amount so far €2,414.79"}, []string{"Q-17", "Due", "Amount due", "Open"}},
-		"upcoming":          {[]string{"Upcoming invoice"}, []string{"Q-17"}},
-		"held":              {[]string{"Draft invoice Held", "This invoice is held and cannot be sent yet: an amount of 10¹⁵"}, nil},
-		"paid":              {[]string{"Invoice Q-17 Paid Paid on 9 Apr 2026", "Paid 9 Apr 2026", "Payment SEPA 2026-04-09 / 4711", "Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
-		"paid-before":       {[]string{"Invoice Q-17 Paid Paid From", "Credits −€100.00 Paid −€2,414.79 Open €0.00"}, []string{"due", "Due", "Paid on"}},
-		"void":              {[]string{"Invoice Q-17 Void", "Nothing to pay", "This invoice is void.", "Reason: Sent to the wrong company"}, []string{"due", "Due", "Open"}},
-		"credited":          {[]string{"Invoice Q-17 Credited Nothing to pay", "Credit notes cover all of this invoice.", "Credit notes −€2,514.79 Open €0.00"}, []string{"due", "Due"}},
-		"reissue":           {[]string{"This invoice replaces invoice Q-9."}, nil},
-		"less":              {[]string{"€1,700.79 due by 15 Apr 2026", "Total €2,514.79", "Credits −€100.00", "Credit notes −€714.00", "Amount due €1,700.79"}, nil},
-		"less-paid":         {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€1,700.79 Credit notes −€714.00 Open €0.00"}, []string{"due", "Due", "Given back"}},
-		"given-back":        {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Credit notes −€714.00 Given back €714.00 Open €0.00"}, []string{"due", "Due"}},
-		"given-back-before": {[]string{"Credits −€100.00 Credit notes −€714.00 Open €0.00"}, []string{"due", "Due", "Given back", "Paid on"}},
-		"nothing-open":      {[]string{"Invoice Q-17 Settled Nothing to pay", "Credit notes −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
-		"beyond":            {[]string{"Settled Nothing to pay", "Credits −€100.00 Credit notes −€2,450.00 Given back €35.21 Open €0.00"}, []string{"due", "Due", "Paid"}},
-		"inclusive":         {[]string{"Total €2,113.27 Includes State tax 6.25% on €1,950.00 €121.88 Includes City tax 2.125% on €1,950.00 €41.39 Amount due €2,113.27"}, []string{"Subtotal"}},
-		"opening":           {[]string{"Total €49.00 Amount due €49.00"}, []string{"Subtotal", "Credits"}},
-		"credit-note":       {[]string{"Credit note Q-18", "€714.00 credited", "This note credits invoice Q-17.", "VAT 19% on −€600.00 −€114.00", "Total credited −€714.00"}, []string{"Amount due", "Paid", "Open"}},
-		"negative":          {[]string{"Total −€2.50 Kept as credit €2.50 Open €0.00"}, []string{"due", "Due"}},
-		"without-lines":     {[]string{"No lines", "To acme", "Open €0.00"}, []string{"due", "Due"}},
+		"draft":         {[]string{"Draft invoice Draft", "€2,414.79 so far", "This is a draft.", "Amount so far €2,414.79"}, []string{"Q-17", "Due", "Amount due", "Open"}},
+		"upcoming":      {[]string{"Upcoming invoice"}, []string{"Q-17"}},
+		"held":          {[]string{"Draft invoice Held", "This invoice is held and cannot be sent yet: an amount of 10¹⁵"}, nil},
+		"paid":          {[]string{"Invoice Q-17 Paid Paid on 9 Apr 2026", "Paid 9 Apr 2026", "Payment SEPA 2026-04-09 / 4711", "Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
+		"partly":        {[]string{"Invoice Q-17 Partly paid €1,000.00 due by 15 Apr 2026", "Payment part 1", "Credits −€100.00 Paid on 5 Apr 2026 −€1,000.00 Credits applied on 8 Apr 2026 −€414.79 Amount due €1,000.00"}, []string{"bounced", "€0.09"}},
+		"in-many-parts": {[]string{"Credits −€100.00 Paid −€13.00 Amount due €2,401.79"}, nil},
+		"void":          {[]string{"Invoice Q-17 Void", "Nothing to pay", "This invoice is void.", "Reason: Sent to the wrong company"}, []string{"due", "Due", "Open"}},
+		"credited":      {[]string{"Invoice Q-17 Credited Nothing to pay", "Credit notes cover all of this invoice.", "Credit notes −€2,514.79 Given back €100.00 Open €0.00"}, []string{"due", "Due"}},
+		"reissue":       {[]string{"This invoice replaces invoice Q-9."}, nil},
+		"less":          {[]string{"€1,700.79 due by 15 Apr 2026", "Total €2,514.79", "Credits −€100.00", "Credit notes −€714.00", "Amount due €1,700.79"}, nil},
+		"less-paid":     {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€1,700.79 Credit notes −€714.00 Open €0.00"}, []string{"due", "Due", "Given back"}},
+		"given-back":    {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Credit notes −€714.00 Given back €714.00 Open €0.00"}, []string{"due", "Due"}},
+		"nothing-open":  {[]string{"Invoice Q-17 Settled Nothing to pay", "Credit notes −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
+		"beyond":        {[]string{"Settled Nothing to pay", "Credits −€100.00 Credit notes −€2,450.00 Given back €35.21 Open €0.00"}, []string{"due", "Due", "Paid"}},
+		"inclusive":     {[]string{"Total €2,113.27 Includes State tax 6.25% on €1,950.00 €121.88 Includes City tax 2.125% on €1,950.00 €41.39 Amount due €2,113.27"}, []string{"Subtotal"}},
+		"opening":       {[]string{"Total €49.00 Amount due €49.00"}, []string{"Subtotal", "Credits"}},
+		"credit-note":   {[]string{"Credit note Q-18", "€714.00 credited", "This note credits invoice Q-17.", "VAT 19% on −€600.00 −€114.00", "Total credited −€714.00"}, []string{"Amount due", "Paid", "Open"}},
+		"papers": {[]string{
+			"Meterwerk GmbH Torstraße 12 10119 Berlin Germany Tax ID DE123456789 Amtsgericht Charlottenburg, HRB 12345 billing@meterwerk.example",
+			"546 24 Θεσσαλονίκη Greece Tax ID", "Order PO 2026/4711",
+			"VAT 0% on €2,113.27 Reverse charge: the buyer owes the tax, Article 196 of Directive 2006/112/EC €0.00",
+			"How to pay Transfer the amount to Meterwerk GmbH IBAN DE02 1203 0000 0000 2020 51, BIC BYLADEM1001 Notes Cost centre 42 Approved by Eleni Papadopoulou",
+			"Managing directors: Ada Müller, Jürgen Groß Thank you for your trust. Dates are those",
+		}, nil},
+		"papers-note":   {[]string{"Order PO 2026/4711", "Notes Cost centre 42", "Thank you for your trust."}, []string{"How to pay"}},
+		"negative":      {[]string{"Total −€2.50 Kept as credit €2.50 Open €0.00"}, []string{"due", "Due"}},
+		"without-lines": {[]string{"No lines", "To acme", "Open €0.00"}, []string{"due", "Due"}},
 	} {
 		got := words(html(t, list[name]))
 		for _, text := range want.has {

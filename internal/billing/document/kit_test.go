@@ -71,26 +71,40 @@ func samples() map[string]billing.Invoice {
 			i.Held = "an amount of 10¹⁵ minor units or more"
 		}),
 		"paid": of(func(i *billing.Invoice) {
-			i.Status, i.Reference, i.PaidAt, i.PaidMinor = billing.StatusPaid, "SEPA 2026-04-09 / 4711", new(march+39*day), new(int64(241479))
+			pay(i, march+39*day, 241479)
 		}),
-		"paid-before": of(func(i *billing.Invoice) { i.Status, i.Reference = billing.StatusPaid, "SEPA 2026-04-09 / 4711" }),
+		"partly": of(func(i *billing.Invoice) {
+			i.SetPayments([]billing.Payment{{N: 1, Kind: billing.PaymentMoney, AmountMinor: 100000, Reference: "part 1", At: march + 35*day}, {N: 2, Kind: billing.PaymentMoney, AmountMinor: 9, Reference: "bounced", At: march + 36*day, ReversedAt: new(march + 37*day)}, {N: 3, Kind: billing.PaymentCredits, AmountMinor: 41479, At: march + 38*day}})
+		}),
+		"in-many-parts": of(func(i *billing.Invoice) {
+			for n := range 13 {
+				i.SetPayments(append(i.Payments, billing.Payment{N: n + 1, Kind: billing.PaymentMoney, AmountMinor: 100, At: march + 35*day}))
+			}
+		}),
 		"void": of(func(i *billing.Invoice) {
 			i.Status, i.VoidReason = billing.StatusVoid, "Sent to the wrong company"
 		}),
-		"credited": of(func(i *billing.Invoice) { i.Status, i.CreditedMinor = billing.StatusCredited, 251479 }),
-		"reissue":  of(func(i *billing.Invoice) { i.Of, i.OfNumber = "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10", "Q-9" }),
-		"less":     of(func(i *billing.Invoice) { i.CreditedMinor = 71400 }),
+		"credited": of(func(i *billing.Invoice) {
+			i.Status, i.CreditedMinor, i.NotedMinor = billing.StatusCredited, 251479, 241479
+		}),
+		"reissue": of(func(i *billing.Invoice) { i.Of, i.OfNumber = "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10", "Q-9" }),
+		"less":    of(func(i *billing.Invoice) { i.CreditedMinor, i.NotedMinor = 71400, 71400 }),
 		"less-paid": of(func(i *billing.Invoice) {
-			i.Status, i.CreditedMinor, i.PaidAt, i.PaidMinor = billing.StatusPaid, 71400, new(march+39*day), new(int64(170079))
+			i.CreditedMinor, i.NotedMinor = 71400, 71400
+			pay(i, march+39*day, 170079)
 		}),
 		"given-back": of(func(i *billing.Invoice) {
-			i.Status, i.CreditedMinor, i.PaidAt, i.PaidMinor = billing.StatusPaid, 71400, new(march+39*day), new(int64(241479))
+			i.CreditedMinor = 71400
+			pay(i, march+39*day, 241479)
 		}),
-		"given-back-before": of(func(i *billing.Invoice) { i.Status, i.CreditedMinor = billing.StatusPaid, 71400 }),
-		"nothing-open":      of(func(i *billing.Invoice) { i.CreditedMinor = 241479 }),
-		"beyond":            of(func(i *billing.Invoice) { i.CreditedMinor = 245000 }),
-		"priced":            of(func(i *billing.Invoice) { *i = priced() }),
-		"inclusive":         of(inclusive),
+		"nothing-open": of(func(i *billing.Invoice) {
+			i.Status, i.CreditedMinor, i.NotedMinor = billing.StatusPaid, 241479, 241479
+		}),
+		"beyond": of(func(i *billing.Invoice) {
+			i.Status, i.CreditedMinor, i.NotedMinor = billing.StatusPaid, 245000, 241479
+		}),
+		"priced":    of(func(i *billing.Invoice) { *i = priced() }),
+		"inclusive": of(inclusive),
 		"opening": of(func(i *billing.Invoice) {
 			i.Kind, i.Lines = billing.KindOpening, i.Lines[:1]
 			i.Taxes, i.Totals, i.CreditsMinor, i.AmountDueMinor = nil, billing.Totals{SubtotalMinor: 4900, TotalMinor: 4900}, 0, 4900
@@ -115,8 +129,28 @@ func samples() map[string]billing.Invoice {
 			}
 			i.SubtotalMinor, i.TotalMinor, i.AmountDueMinor = 1e15-1, 1e15-1, 1e15-1
 		}),
+		"papers": of(papers),
+		"papers-note": of(func(i *billing.Invoice) {
+			papers(i)
+			i.Kind, i.Status, i.Of, i.OfNumber, i.Number, i.DueAt = billing.KindCreditNote, billing.StatusPaid, i.ID, i.Number, "N-1", nil
+		}),
+		"scripts": of(func(i *billing.Invoice) {
+			i.Buyer = billing.Buyer{Name: "株式会社アクメ", Address: []string{"東京都千代田区丸の内一丁目九番二号グラントウキョウサウスタワー", "주식회사 서울", "Nguyễn Thị Ánh", "חברת אקמי 24 בע״מ", "บริษัท น้ำตาลไทย จำกัด", "北京科技有限公司"}, Country: "JP"}
+			i.Lines[0].Description = "Base price, プロ plan for 北京科技有限公司"
+			i.OrderReference, i.Notes = "注文 4711", []string{"Ship to: 大阪府大阪市北区梅田三丁目一番一号ノースゲートビルディング二十階, floor 20, attention of 田中さん and of חברת אקמי, please ring twice"}
+		}),
 		"long": of(func(i *billing.Invoice) { *i = long(200) }),
 	}
+}
+
+// papers says all that a seller, an account and a tax may say.
+func papers(i *billing.Invoice) {
+	i.Seller.Address, i.Seller.Country, i.Seller.Registration, i.Seller.Email = i.Seller.Address[:2], "DE", "Amtsgericht Charlottenburg, HRB 12345", "billing@meterwerk.example"
+	i.Seller.Payment = []string{"Transfer the amount to Meterwerk GmbH", "IBAN DE02 1203 0000 0000 2020 51, BIC BYLADEM1001"}
+	i.Seller.Footer = []string{"Managing directors: Ada Müller, Jürgen Groß", "Thank you for your trust."}
+	i.OrderReference, i.Notes = "PO 2026/4711", []string{"Cost centre 42", "Approved by Eleni Papadopoulou"}
+	i.Taxes = []billing.Tax{{Name: "VAT", Percent: "0", BaseMinor: 211327, Note: "Reverse charge: the buyer owes the tax, Article 196 of Directive 2006/112/EC"}}
+	i.Totals, i.AmountDueMinor = billing.Totals{SubtotalMinor: 211327, TotalMinor: 211327}, 201327
 }
 
 func inclusive(i *billing.Invoice) {
@@ -187,4 +221,10 @@ func pdf(t *testing.T, inv billing.Invoice) []byte {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// pay pays an invoice at once.
+func pay(i *billing.Invoice, at, amount int64) {
+	i.Status = billing.StatusPaid
+	i.SetPayments([]billing.Payment{{N: 1, Kind: billing.PaymentMoney, AmountMinor: amount, Reference: "SEPA 2026-04-09 / 4711", At: at}})
 }

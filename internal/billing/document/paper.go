@@ -18,6 +18,8 @@ type paper struct {
 	Facts    []fact
 	Rows     []row
 	Totals   []total
+	Blocks   []block // below the totals
+	Footer   []string
 	Foot     string
 
 	amounts
@@ -36,6 +38,12 @@ type party struct {
 
 type fact struct{ Name, Value string }
 
+// block is lines with a heading.
+type block struct {
+	Heading string
+	Lines   []string
+}
+
 // row is a line of the invoice.
 type row struct {
 	N           int
@@ -51,8 +59,9 @@ type tierRow struct{ Range, Units, Amount string }
 
 type total struct {
 	Name, Amount string
-	Strong       bool // the total
-	Last         bool // what is to be paid
+	Note         string // below the name, of a tax
+	Strong       bool   // the total
+	Last         bool   // what is to be paid
 }
 
 // newPaper lays an invoice out. Its dates are those of zone, of UTC where that is nil.
@@ -68,7 +77,8 @@ func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
 	}
 	p.Headline = p.headline(inv)
 	p.Notices = notices(inv)
-	p.From = party{Heading: "From", Name: inv.Seller.Name, Lines: lines(inv.Seller.Address, "", inv.Seller.TaxID)}
+	s := &inv.Seller
+	p.From = party{Heading: "From", Name: s.Name, Lines: append(lines(s.Address, s.Country, s.TaxID), filled(s.Registration, s.Email)...)}
 	p.To = party{Heading: "To", Name: inv.Buyer.Name, Lines: lines(inv.Buyer.Address, inv.Buyer.Country, inv.Buyer.TaxID)}
 	if p.To.Name == "" {
 		p.To.Name = inv.CustomerKey
@@ -82,19 +92,39 @@ func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
 		}
 	}
 	p.Totals = p.totals(inv)
+	p.Blocks, p.Footer = blocks(inv), filled(s.Footer...)
 	return p
 }
 
+// blocks are what is said below the totals. How to pay is left out where nothing ever was to be paid.
+func blocks(inv *billing.Invoice) (all []block) {
+	add := func(heading string, lines []string) {
+		if lines = filled(lines...); len(lines) > 0 {
+			all = append(all, block{heading, lines})
+		}
+	}
+	if inv.Kind != billing.KindCreditNote && inv.Status != billing.StatusVoid {
+		add("How to pay", inv.Seller.Payment)
+	}
+	add("Notes", inv.Notes)
+	return all
+}
+
 // lines are a party's lines below its name.
-func lines(address []string, country, taxID string) []string {
-	var out []string
-	for _, line := range append(append([]string{}, address...), country) {
+func lines(address []string, code, taxID string) []string {
+	out := append(filled(address...), filled(country(code))...)
+	if taxID != "" {
+		out = append(out, "Tax ID "+taxID)
+	}
+	return out
+}
+
+// filled are the lines that are not empty.
+func filled(lines ...string) (out []string) {
+	for _, line := range lines {
 		if line != "" {
 			out = append(out, line)
 		}
-	}
-	if taxID != "" {
-		out = append(out, "Tax ID "+taxID)
 	}
 	return out
 }
@@ -129,14 +159,17 @@ func label(inv *billing.Invoice) (text, tone string) {
 		}
 		return "Draft", ""
 	case billing.StatusPaid:
+		if inv.PaidAt == nil {
+			return "Settled", "good"
+		}
 		return "Paid", "good"
 	case billing.StatusVoid:
 		return "Void", "bad"
 	case billing.StatusCredited:
 		return "Credited", ""
 	}
-	if inv.OpenMinor() == 0 {
-		return "Settled", "good"
+	if inv.PaidMinor() > 0 {
+		return "Partly paid", "accent"
 	}
 	return "Open", "accent"
 }
@@ -147,22 +180,14 @@ func (p *paper) headline(inv *billing.Invoice) string {
 		return p.money(-inv.TotalMinor) + " credited"
 	case inv.Status == billing.StatusDraft:
 		return p.money(inv.AmountDueMinor) + " so far"
-	case inv.Status == billing.StatusPaid:
-		return p.paidOn(inv)
+	case inv.Status == billing.StatusPaid && inv.PaidAt != nil:
+		return "Paid on " + p.dates.day(*inv.PaidAt)
 	case inv.OpenMinor() == 0:
 		return "Nothing to pay"
 	case inv.DueAt != nil:
 		return p.money(inv.OpenMinor()) + " due by " + p.dates.day(*inv.DueAt)
 	}
 	return p.money(inv.OpenMinor()) + " due"
-}
-
-// paidOn says that an invoice was paid, and when if that was kept.
-func (p *paper) paidOn(inv *billing.Invoice) string {
-	if inv.PaidAt == nil {
-		return "Paid"
-	}
-	return "Paid on " + p.dates.day(*inv.PaidAt)
 }
 
 func notices(inv *billing.Invoice) []notice {
@@ -219,6 +244,7 @@ func (p *paper) facts(inv *billing.Invoice) []fact {
 	}
 	add("Period", p.dates.span(inv.PeriodStart, inv.PeriodEnd))
 	add("Customer", inv.CustomerKey)
+	add("Order", inv.OrderReference)
 	add("Payment", inv.Reference)
 	return out
 }

@@ -3,7 +3,9 @@ package document
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"codeberg.org/go-pdf/fpdf"
 	"golang.org/x/image/font/gofont/gobold"
@@ -48,14 +50,16 @@ type sheet struct {
 	*fpdf.Fpdf
 	paper *paper
 	table bool // the lines are being drawn, so a new page begins with the table's head
+	added map[*face]bool
+	bold  string // the style of the pen
 }
 
 // PDF is an invoice on pages of A4. Its dates are those of zone, of UTC where that is nil. The
 // creation date within is when the invoice was finalized, of a draft when it was made. Letters
-// beyond Latin, Greek and Cyrillic are shown as boxes.
+// that no font has are shown as boxes, see Unprintable.
 func PDF(inv *billing.Invoice, zone *time.Location) ([]byte, error) {
 	p := newPaper(inv, zone)
-	s := &sheet{Fpdf: fpdf.New("P", "mm", "A4", ""), paper: p}
+	s := &sheet{Fpdf: fpdf.New("P", "mm", "A4", ""), paper: p, added: make(map[*face]bool)}
 	made := inv.MadeAt
 	if inv.FinalizedAt != nil {
 		made = *inv.FinalizedAt
@@ -77,6 +81,7 @@ func PDF(inv *billing.Invoice, zone *time.Location) ([]byte, error) {
 	s.head()
 	s.lines()
 	s.totals()
+	s.blocks()
 	s.foot()
 	s.footers()
 	var b bytes.Buffer
@@ -101,6 +106,7 @@ func (s *sheet) room(height float64) {
 }
 
 func (s *sheet) pen(bold string, size float64, c shade) {
+	s.bold = bold
 	s.SetFont(family, bold, size)
 	s.SetTextColor(c[0], c[1], c[2])
 }
@@ -108,7 +114,47 @@ func (s *sheet) pen(bold string, size float64, c shade) {
 // put writes one line of text at x, y in a box of width w and height h.
 func (s *sheet) put(x, y, w, h float64, align, words string) {
 	s.SetXY(x, y)
-	s.CellFormat(w, h, words, "", 0, align+"M", false, 0, "")
+	if plain(words) {
+		s.CellFormat(w, h, words, "", 0, align+"M", false, 0, "")
+		return
+	}
+	words = visual(words)
+	switch have := s.width(words); align {
+	case "R":
+		s.SetX(x + w - have)
+	case "C":
+		s.SetX(x + (w-have)/2)
+	}
+	for _, r := range runs(words) {
+		s.use(r.face)
+		s.CellFormat(s.GetStringWidth(r.words), h, r.words, "", 0, "LM", false, 0, "")
+	}
+	s.use(faces[0])
+}
+
+// use has the pen write with a font, which but for the first has one weight.
+func (s *sheet) use(f *face) {
+	style := s.bold
+	if f != faces[0] {
+		if style = ""; !s.added[f] {
+			s.AddUTF8FontFromBytes(f.family, style, f.bytes())
+			s.added[f] = true
+		}
+	}
+	s.SetFont(f.family, style, 0)
+}
+
+// width is that of a printable text on one line, as the pen writes it.
+func (s *sheet) width(words string) (w float64) {
+	if plain(words) {
+		return s.GetStringWidth(words)
+	}
+	for _, r := range runs(words) {
+		s.use(r.face)
+		w += s.GetStringWidth(r.words)
+	}
+	s.use(faces[0])
+	return w
 }
 
 // wrapped are the lines that words fill in a width, by the font that is set.
@@ -116,7 +162,39 @@ func (s *sheet) wrapped(words string, w float64) []string {
 	if words == "" {
 		return nil
 	}
-	return s.SplitText(printable(words), w)
+	if words = printable(words); plain(words) {
+		return s.SplitText(words, w)
+	}
+	return s.split(words, w)
+}
+
+// split is SplitText for several fonts. A line ends at a space, before or after a letter of Chinese or
+// Japanese, or within a word that is too long.
+func (s *sheet) split(words string, w float64) (lines []string) {
+	var line []rune
+	fits, end := 0.0, 0 // the width of line, and where it may end
+	for _, r := range words {
+		if free := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana); free || r == ' ' {
+			end = len(line)
+		}
+		for each := s.width(string(r)); fits+each > w && len(line) > 0; {
+			if end == 0 {
+				end = len(line)
+			}
+			lines = append(lines, strings.TrimSpace(string(line[:end])))
+			line = []rune(strings.TrimLeft(string(line[end:]), " "))
+			fits, end = s.width(string(line)), 0
+		}
+		if r == ' ' && len(line) == 0 {
+			continue
+		}
+		line = append(line, r)
+		fits += s.width(string(r))
+		if unicode.Is(unicode.Han, r) {
+			end = len(line)
+		}
+	}
+	return append(lines, strings.TrimSpace(string(line)))
 }
 
 func (s *sheet) line(c shade, thick float64) {
@@ -149,5 +227,5 @@ func (s *sheet) fit(words string, w float64) string {
 	if len(lines) < 2 {
 		return printable(words)
 	}
-	return s.SplitText(lines[0], w-3)[0] + "…"
+	return s.wrapped(lines[0], w-3)[0] + "…"
 }

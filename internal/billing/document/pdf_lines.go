@@ -72,7 +72,7 @@ func (s *sheet) row(r *row) {
 
 // figure writes a number to the right of a column, smaller where it is a very long one.
 func (s *sheet) figure(x, y, w float64, words string) {
-	if have := s.GetStringWidth(words); have > w {
+	if have := s.width(words); have > w {
 		s.SetFontSize(text * w / have)
 	}
 	s.put(x, y, w, leading, "R", words)
@@ -125,12 +125,44 @@ func (s *sheet) totals() {
 		}
 		s.pen(bold, size, ink)
 		s.put(x, y, wide, leading, "R", t.Amount)
-		s.SetY(y + float64(len(names)-1)*leading + each)
+		y += float64(len(names)) * leading
+		s.pen("", fine, muted)
+		for _, l := range s.wrapped(t.Note, wide-amountW) {
+			s.put(x, y, wide-amountW, small, "L", l)
+			y += small
+		}
+		s.SetY(y - leading + each)
+	}
+}
+
+// blocks draws what is said below the totals.
+func (s *sheet) blocks() {
+	for _, b := range s.paper.Blocks {
+		s.room(6 + 2*leading)
+		s.SetY(s.GetY() + 5)
+		s.pen("", fine, muted)
+		s.put(margin, s.GetY(), width, leading, "L", b.Heading)
+		s.SetY(s.GetY() + leading)
+		s.texts(b.Lines, text, leading, ink)
+	}
+}
+
+// texts draws lines one below the other, from the page's place on.
+func (s *sheet) texts(lines []string, size, height float64, c shade) {
+	for _, words := range lines {
+		s.pen("", size, c)
+		for _, l := range s.wrapped(words, width) {
+			s.room(height)
+			s.pen("", size, c) // a new page may have used another
+			y := s.GetY()
+			s.put(margin, y, width, height, "L", l)
+			s.SetY(y + height)
+		}
 	}
 }
 
 func (s *sheet) foot() {
 	s.room(small + 6)
-	s.pen("", fine, muted)
-	s.put(margin, s.GetY()+6, width, small, "L", printable(s.paper.Foot))
+	s.SetY(s.GetY() + 6)
+	s.texts(append(s.paper.Footer, s.paper.Foot), fine, small, muted)
 }

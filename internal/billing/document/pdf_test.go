@@ -86,7 +86,10 @@ func TestAnyTextIsDrawn(t *testing.T) {
 	for _, text := range []string{strings.Repeat("W", 500), strings.Repeat("wide words ", 50), "東京 👍 \U0010ffff", "\xff\xfe", "a\nb\r\nc", strings.Repeat("\u0301", 300), "(\\)", "{nb} {pages}"} {
 		inv := sample()
 		inv.Number, inv.CustomerKey, inv.Reference, inv.Held, inv.VoidReason, inv.OfNumber = text, text, text, text, text, text
-		inv.Seller.Name, inv.Buyer.Name, inv.Taxes[0].Name = text, text, text
+		inv.Seller.Name, inv.Buyer.Name, inv.Taxes[0].Name, inv.Taxes[0].Note, inv.OrderReference = text, text, text, text, text
+		for range 20 {
+			inv.Seller.Payment, inv.Seller.Footer, inv.Notes = append(inv.Seller.Payment, text), append(inv.Seller.Footer, text), append(inv.Notes, text)
+		}
 		for range 60 {
 			inv.Buyer.Address = append(inv.Buyer.Address, text)
 		}
@@ -94,7 +97,7 @@ func TestAnyTextIsDrawn(t *testing.T) {
 			inv.Lines[i].Description = text
 		}
 		inv.Status = billing.StatusVoid
-		if content := pdf(t, inv); pages(content) > 8 {
+		if content := pdf(t, inv); pages(content) > 16 {
 			t.Errorf("%.20q takes %d pages", text, pages(content))
 		}
 	}

@@ -1,6 +1,10 @@
 package document
 
-import "quotad/internal/billing"
+import (
+	"quotad/internal/billing"
+	"quotad/internal/billing/rating"
+	"quotad/internal/plans"
+)
 
 func (p *paper) row(inv *billing.Invoice, l *billing.Line) row {
 	r := row{N: l.N, Description: l.Description, Amount: p.money(l.AmountMinor)}
@@ -8,7 +12,7 @@ func (p *paper) row(inv *billing.Invoice, l *billing.Line) row {
 		r.Details = append(r.Details, p.dates.span(l.From, l.To))
 	}
 	if l.Meter != "" {
-		r.Quantity = count(l.Quantity)
+		r.Quantity = billed(l)
 		if l.Included != 0 {
 			r.Details = append(r.Details, count(l.Included)+" included")
 		}
@@ -16,6 +20,14 @@ func (p *paper) row(inv *billing.Invoice, l *billing.Line) row {
 	r.Details = append(r.Details, p.how(l)...)
 	r.Tiers = p.tiers(l)
 	return r
+}
+
+// billed is how much a line bills, for people.
+func billed(l *billing.Line) string {
+	if level, err := rating.ReadLevel(l.Level.Exact); err == nil && l.Level.By != "" {
+		return level.Text()
+	}
+	return count(l.Quantity)
 }
 
 // How says how the amount of a line comes about, as papers say it: what the units beyond the included
@@ -33,6 +45,9 @@ func How(l *billing.Line, currency string) []string {
 func (a amounts) how(l *billing.Line) (words []string) {
 	if l.Kind == billing.LineCorrection && l.OfLine == 0 {
 		return a.corrected(l)
+	}
+	if l.Level.By != "" {
+		return a.held(l)
 	}
 	units := max(0, max(0, l.Quantity)-l.Included)
 	switch {
@@ -53,6 +68,26 @@ func (a amounts) how(l *billing.Line) (words []string) {
 		words = append(words, "Minimum of "+a.money(l.AmountMinor)+" applied")
 	case billing.AppliedMaximum:
 		words = append(words, "Maximum of "+a.money(l.AmountMinor)+" applied")
+	}
+	return words
+}
+
+// held says which level of the period a line bills, and the price of a full period.
+func (a amounts) held(l *billing.Line) (words []string) {
+	words = append(words, map[string]string{
+		plans.ByAverage: "What was held on the average", plans.ByPeak: "The most that was held", plans.ByLast: "What was held at the end",
+	}[l.Level.By])
+	switch {
+	case l.UnitPrice != "":
+		words = append(words, "At "+a.exact(l.UnitPrice)+" each for a full period")
+	case l.PackageSize > 0:
+		words = append(words, "At "+a.exact(l.PackagePrice)+" for every "+count(l.PackageSize)+" begun, for a full period")
+	}
+	switch l.Applied {
+	case billing.AppliedMinimum:
+		words = append(words, "Minimum of the price applied")
+	case billing.AppliedMaximum:
+		words = append(words, "Maximum of the price applied")
 	}
 	return words
 }
@@ -97,7 +132,7 @@ func (p *paper) totals(inv *billing.Invoice) []total {
 	out := []total{{Name: "Subtotal", Amount: p.money(inv.SubtotalMinor)}}
 	var within []total
 	for _, t := range inv.Taxes {
-		shown := total{Name: t.Name + " " + t.Percent + "% on " + p.money(t.BaseMinor), Amount: p.money(t.TaxMinor)}
+		shown := total{Name: t.Name + " " + t.Percent + "% on " + p.money(t.BaseMinor), Amount: p.money(t.TaxMinor), Note: t.Note}
 		if t.Inclusive {
 			shown.Name = "Includes " + shown.Name
 			within = append(within, shown)
@@ -120,8 +155,11 @@ func (p *paper) totals(inv *billing.Invoice) []total {
 	return append(out, p.settled(inv)...)
 }
 
-// settled is what became of an invoice's total: what credits, the payment and credit notes took off,
-// and what is open.
+// manyPayments is how many payments a paper lists. More are one sum.
+const manyPayments = 12
+
+// settled is what became of an invoice's total: what credits, payments and credit notes took off, and what
+// is open.
 func (p *paper) settled(inv *billing.Invoice) (out []total) {
 	add := func(name string, minor int64) {
 		if minor != 0 {
@@ -130,12 +168,15 @@ func (p *paper) settled(inv *billing.Invoice) (out []total) {
 	}
 	add("Credits", -inv.CreditsMinor)
 	add("Kept as credit", max(0, -inv.TotalMinor))
-	came, known := inv.Paid()
-	add(p.paidOn(inv), -came)
-	add("Credit notes", -inv.CreditedMinor)
-	if known {
-		add("Given back", max(0, came+inv.CreditedMinor-inv.AmountDueMinor))
+	stand := standing(inv)
+	for _, paid := range stand {
+		add(paidBy(paid)+" on "+p.dates.day(paid.At), -paid.AmountMinor)
 	}
+	if len(stand) == 0 { // or too many
+		add("Paid", -inv.PaidMinor())
+	}
+	add("Credit notes", -inv.CreditedMinor)
+	add("Given back", max(0, inv.CreditedMinor-inv.NotedMinor))
 	last := total{Name: "Open", Amount: p.money(inv.OpenMinor()), Last: true}
 	switch {
 	case inv.Status == billing.StatusVoid:
@@ -146,4 +187,24 @@ func (p *paper) settled(inv *billing.Invoice) (out []total) {
 		last.Name = "Amount due"
 	}
 	return append(out, last)
+}
+
+// standing are the payments that stand, if they are few enough to be listed.
+func standing(inv *billing.Invoice) (stand []billing.Payment) {
+	for _, paid := range inv.Payments {
+		if paid.ReversedAt == nil {
+			stand = append(stand, paid)
+		}
+	}
+	if len(stand) > manyPayments {
+		return nil
+	}
+	return stand
+}
+
+func paidBy(paid billing.Payment) string {
+	if paid.Kind == billing.PaymentCredits {
+		return "Credits applied"
+	}
+	return "Paid"
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/client"
 	"quotad/internal/billing"
 	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/events"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
@@ -54,7 +58,7 @@ func (is *Invoices) onInvoice(ctx context.Context, id string, action *act, do fu
 			return err
 		}
 		after = found[0]
-		return action.record(ctx, tx, before, after)
+		return action.record(ctx, tx, before, after, c.Now)
 	})
 	if err != nil {
 		return nil, err
@@ -64,17 +68,32 @@ func (is *Invoices) onInvoice(ctx context.Context, id string, action *act, do fu
 
 // act is what is done to an invoice.
 type act struct {
-	word string      // "" for nothing
-	note *creditNote // that was made
+	word    string        // "" for nothing
+	note    *creditNote   // that was made
+	payment *paymentAudit // that was made or reversed
 }
 
-// record writes what was done into the audit trail.
-func (a *act) record(ctx context.Context, tx pgx.Tx, before invoiceAudit, i *billing.Invoice) error {
+// record writes what was done into the audit trail, and the event that tells of it. now is µs, by the
+// customer's clock.
+func (a *act) record(ctx context.Context, tx pgx.Tx, before invoiceAudit, i *billing.Invoice, now int64) error {
 	if a.word == "" {
 		return nil
 	}
+	tell := told[a.word]
+	if i.Status == billing.StatusPaid && before.Status != billing.StatusPaid {
+		tell = append(slices.Clip(tell), events.InvoicePaid)
+	}
+	for _, what := range tell {
+		e := invoiceEvent(what, i, now)
+		if a.note != nil {
+			e.Data.CreditNote = &client.EventNote{ID: a.note.ID, Number: a.note.Number, TotalMinor: a.note.TotalMinor}
+		}
+		if err := events.Write(ctx, tx, e); err != nil {
+			return err
+		}
+	}
 	after := auditInvoice(i)
-	after.CreditNote = a.note
+	after.CreditNote, after.Payment = a.note, a.payment
 	return store.Audit(ctx, tx, plans.Audited{Action: a.word, Target: "invoices/" + i.ID, Customer: i.Customer, Before: before, After: after})
 }
 
@@ -96,20 +115,6 @@ func (is *Invoices) Finalize(ctx context.Context, id string) (*billing.Invoice, 
 	})
 }
 
-const payInvoice = `UPDATE invoices SET status = 'paid', reference = $2, paid_at = $3, paid_minor = $4 WHERE id = $1::uuid`
-
-// Pay says that a finalized invoice was paid now: all that is open. reference names the payment, for people. Errors:
-// billing.ErrUnknownInvoice, billing.StateError.
-func (is *Invoices) Pay(ctx context.Context, id, reference string) (*billing.Invoice, error) {
-	return is.onInvoice(ctx, id, &act{word: "pay"}, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
-		if i.Status != billing.StatusFinalized {
-			return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized and not paid yet can be paid"}
-		}
-		_, err := tx.Exec(ctx, payInvoice, id, text(reference), c.Now, i.OpenMinor())
-		return err
-	})
-}
-
 const referredTo = `
 	SELECT EXISTS (SELECT FROM invoice_lines l JOIN invoices i ON i.id = l.invoice_id WHERE l.of_invoice = $1::uuid AND i.status <> 'void')`
 
@@ -118,46 +123,31 @@ const voidInvoice = `UPDATE invoices SET status = 'void', void_reason = $2 WHERE
 // freeCharges lets the next invoice take the charges of one that became void.
 const freeCharges = `UPDATE charges SET invoice_id = NULL WHERE customer_id = $1 AND invoice_id = $2::uuid`
 
-// returnCredits books back what an invoice took of credits.
-const returnCredits = `
-	SELECT customer_id, credit_id, 'returned' AS kind, -amount_minor AS amount_minor, invoice_id, $2::bigint AS at
-	FROM credit_entries WHERE invoice_id = $1::uuid AND kind = 'applied'`
-
-// Void takes a finalized invoice back that was not paid. Its credits are returned. Its charges,
-// corrections and unused go onto the reissue, a draft of the same period and prices, or without one
-// onto the next invoice. What a draft gives back as unused of its base goes with it. Errors: billing.ErrUnknownInvoice, billing.StateError,
-// billing.ErrReferred.
+// Void takes an invoice back that is finalized, or that credits alone paid. Its credits are returned, and
+// live on for billing.ReturnedFor at least. Its charges, corrections and unused go onto the reissue, a
+// draft of the same period and prices, or without one onto the next invoice. What a draft gives back as
+// unused of its base goes with it. Errors: billing.ErrUnknownInvoice, billing.StateError,
+// billing.ErrReferred, billing.ErrMoneyStands.
 func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (*billing.Invoice, error) {
 	return is.onInvoice(ctx, id, &act{word: "void"}, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
-		if i.Status != billing.StatusFinalized {
-			return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized and not paid can be void"}
-		}
-		var referred bool
-		if err := tx.QueryRow(ctx, referredTo, id).Scan(&referred); err != nil {
-			return err
-		}
-		stands, err := readStandings(ctx, tx, []string{id})
+		applied, err := appliedTo(ctx, tx, i)
 		if err != nil {
 			return err
 		}
-		if referred || stands.anyUnused() {
-			return billing.ErrReferred
-		}
-		rows, _ := tx.Query(ctx, returnCredits, id, c.Now)
-		returned, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e entryRow, err error) {
-			e.Invoice = &id
-			var of any
-			return e, row.Scan(&e.Customer, &e.Credit, &e.Kind, &e.AmountMinor, &of, &e.At)
-		})
-		if err != nil {
+		if err := voidable(ctx, tx, i, applied); err != nil {
 			return err
 		}
 		b := new(pgx.Batch)
-		b.Queue(voidInvoice, id, reason)
-		b.Queue(freeCharges, c.ID, id)
-		if err := postgres.QueueRows(b, bookEntries, returned); err != nil {
+		for n := range i.Payments {
+			if p := &i.Payments[n]; p.ReversedAt == nil {
+				b.Queue(reversePayment, id, p.N, c.Now, reason, nil, nil)
+			}
+		}
+		if err := queueReturned(b, c, i, applied); err != nil {
 			return err
 		}
+		b.Queue(voidInvoice, id, reason)
+		b.Queue(freeCharges, c.ID, id)
 		err = postgres.Send(ctx, tx, b)
 		if err == nil && reissue {
 			err = is.reissue(ctx, tx, c, i)
@@ -167,6 +157,29 @@ func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (
 		}
 		return err
 	})
+}
+
+// voidable refuses an invoice that cannot become void. applied is what credits pay of it.
+func voidable(ctx context.Context, tx pgx.Tx, i *billing.Invoice, applied []assembly.Applied) error {
+	var referred bool
+	if err := tx.QueryRow(ctx, referredTo, i.ID).Scan(&referred); err != nil {
+		return err
+	}
+	stands, err := readStandings(ctx, tx, []string{i.ID})
+	switch {
+	case err != nil:
+		return err
+	case i.Kind != billing.KindCreditNote && (referred || stands.anyUnused()) && i.Status != billing.StatusDraft && i.Status != billing.StatusVoid:
+		return billing.ErrReferred
+	case i.Status == billing.StatusFinalized, i.Status == billing.StatusPaid && i.Kind != billing.KindCreditNote && len(applied) > 0:
+		if i.MoneyMinor() > 0 {
+			return billing.ErrMoneyStands
+		}
+		return nil
+	case i.MoneyMinor() > 0:
+		return billing.ErrMoneyStands
+	}
+	return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized, or that credits alone paid, can be void"}
 }
 
 // leansOn is billing.ErrReferred where credit notes took what a line came to only by the corrections

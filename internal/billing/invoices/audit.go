@@ -16,9 +16,21 @@ type invoiceAudit struct {
 	Currency       string      `json:"currency"`
 	TotalMinor     int64       `json:"total_minor"`
 	AmountDueMinor int64       `json:"amount_due_minor"`
+	OpenMinor      int64       `json:"open_minor"`
 	Reference      string      `json:"reference,omitempty"`
 	VoidReason     string      `json:"void_reason,omitempty"`
 	CreditNote     *creditNote `json:"credit_note,omitempty"`
+
+	Payment *paymentAudit `json:"payment,omitempty"`
+}
+
+// paymentAudit is the payment that a change made, or reversed for a reason.
+type paymentAudit struct {
+	N              int    `json:"n"`
+	Kind           string `json:"kind"`
+	AmountMinor    int64  `json:"amount_minor"`
+	Reference      string `json:"reference,omitempty"`
+	ReversalReason string `json:"reversal_reason,omitempty"`
 }
 
 // creditNote is the note that a change made.
@@ -33,7 +45,7 @@ type creditNote struct {
 func auditInvoice(i *billing.Invoice) invoiceAudit {
 	return invoiceAudit{
 		Customer: i.CustomerKey, Kind: i.Kind, Status: i.Status, Number: i.Number, Currency: i.Currency,
-		TotalMinor: i.TotalMinor, AmountDueMinor: i.AmountDueMinor, Reference: i.Reference, VoidReason: i.VoidReason,
+		TotalMinor: i.TotalMinor, AmountDueMinor: i.AmountDueMinor, OpenMinor: i.OpenMinor(), Reference: i.Reference, VoidReason: i.VoidReason,
 	}
 }
 
@@ -54,6 +66,12 @@ type creditAudit struct {
 	Currency    string     `json:"currency"`
 	Priority    int        `json:"priority"`
 	ExpiresAt   *time.Time `json:"expires_at"`
+}
+
+// creditLeft is what is left of a credit, and why some of it was withdrawn.
+type creditLeft struct {
+	LeftMinor int64  `json:"left_minor"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 func auditCredit(c *billing.Credit) any {

@@ -29,6 +29,7 @@ type Entry struct {
 	Kind        string
 	AmountMinor int64
 	Invoice     string // that took it, gave it back or left it; "" is none
+	Reason      string // of what was withdrawn
 	At          int64
 	seq         int64 // the credit's
 	n           int   // the credit's n-th entry
@@ -37,7 +38,7 @@ type Entry struct {
 const listCredits = `SELECT` + creditColumns + `WHERE customer_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
 
 const listEntries = `
-	SELECT e.credit_id, e.kind, e.amount_minor, coalesce(e.invoice_id::text, ''), e.at, c.seq, e.n FROM credit_entries e
+	SELECT e.credit_id, e.kind, e.amount_minor, coalesce(coalesce(e.invoice_id, e.paid_invoice)::text, ''), coalesce(e.reason, ''), e.at, c.seq, e.n FROM credit_entries e
 	JOIN credits c ON c.customer_id = e.customer_id AND c.id = e.credit_id
 	WHERE e.customer_id = $1 AND (e.at, c.seq, e.n) < ($2, $3, $4::bigint) ORDER BY e.at DESC, c.seq DESC, e.n DESC LIMIT $5`
 
@@ -105,7 +106,7 @@ func (is *Invoices) Credits(ctx context.Context, key string, page plans.Page) (o
 }
 
 func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
-	return e, row.Scan(&e.Credit, &e.Kind, &e.AmountMinor, &e.Invoice, &e.At, &e.seq, &e.n)
+	return e, row.Scan(&e.Credit, &e.Kind, &e.AmountMinor, &e.Invoice, &e.Reason, &e.At, &e.seq, &e.n)
 }
 
 // end takes off what was read beyond a page, and says where the next one begins. A list that has

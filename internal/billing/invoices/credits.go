@@ -13,6 +13,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/assembly"
+	"quotad/internal/events"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
@@ -77,9 +78,11 @@ func grant(ctx context.Context, tx pgx.Tx, c *accounts.Customer, in *billing.Cre
 		return bad
 	}
 	b := new(pgx.Batch)
+	credit := creditRow{c.ID, in.ID, in.Kind, in.AmountMinor, in.Currency, in.Priority, in.ExpiresAt, c.Now, payload}
 	err := errors.Join(
-		postgres.QueueRows(b, insertCredits, []creditRow{{c.ID, in.ID, in.Kind, in.AmountMinor, in.Currency, in.Priority, in.ExpiresAt, c.Now, payload}}),
-		postgres.QueueRows(b, bookEntries, []entryRow{{c.ID, in.ID, billing.EntryGranted, in.AmountMinor, nil, c.Now}}),
+		postgres.QueueRows(b, insertCredits, []creditRow{credit}),
+		postgres.QueueRows(b, bookEntries, []entryRow{{Customer: c.ID, Credit: in.ID, Kind: billing.EntryGranted, AmountMinor: in.AmountMinor, At: c.Now}}),
+		events.Queue(b, creditEvent(events.CreditGranted, c, &credit, in.AmountMinor, c.Now)),
 	)
 	if err != nil {
 		return err
@@ -113,6 +116,15 @@ type entryRow struct {
 	AmountMinor int64   `json:"amount_minor"`
 	Invoice     *string `json:"invoice_id"`
 	At          int64   `json:"at"`
+
+	// Of what is applied and returned after an invoice was finalized, see the columns.
+	PaidInvoice *string `json:"paid_invoice"`
+	PaidN       *int    `json:"paid_n"`
+
+	// Of what is withdrawn.
+	Request *string `json:"request"`
+	Payload *int64  `json:"payload"`
+	Reason  *string `json:"reason"`
 }
 
 // bookEntries books at most one entry for each credit, and what it leaves.
@@ -120,11 +132,11 @@ const bookEntries = `
 	WITH booked AS (
 		UPDATE credits c SET left_minor = c.left_minor + r.amount_minor
 		FROM jsonb_populate_recordset(NULL::credit_entries, $1) r WHERE c.customer_id = r.customer_id AND c.id = r.credit_id
-		RETURNING c.customer_id, c.id, r.kind, r.amount_minor, r.invoice_id, r.at)
-	INSERT INTO credit_entries (customer_id, credit_id, n, kind, amount_minor, invoice_id, at)
+		RETURNING c.customer_id, c.id, r.kind, r.amount_minor, r.invoice_id, r.at, r.paid_invoice, r.paid_n, r.request, r.payload, r.reason)
+	INSERT INTO credit_entries (customer_id, credit_id, n, kind, amount_minor, invoice_id, at, paid_invoice, paid_n, request, payload, reason)
 	SELECT b.customer_id, b.id, 1 + coalesce((
 		SELECT max(e.n) FROM credit_entries e WHERE e.customer_id = b.customer_id AND e.credit_id = b.id), 0),
-		b.kind, b.amount_minor, b.invoice_id, b.at
+		b.kind, b.amount_minor, b.invoice_id, b.at, b.paid_invoice, b.paid_n, b.request, b.payload, b.reason
 	FROM booked b`
 
 // defaultPriority is that of credits that nobody gave another.
@@ -149,31 +161,39 @@ func queueCredits(b *pgx.Batch, final []*Task) error {
 	var entries []entryRow
 	var credits []creditRow
 	var granted []entryRow
+	var tells []events.Event
 	for _, t := range final {
 		r := &t.Result
 		if r.Invoice.Held != "" {
 			continue
 		}
 		for _, e := range r.Applied {
-			entries = append(entries, entryRow{t.c.ID, e.Credit, e.Kind, e.AmountMinor, &r.Invoice.ID, t.at})
+			entries = append(entries, entryRow{Customer: t.c.ID, Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, Invoice: &r.Invoice.ID, At: t.at})
 		}
 		if r.CarriedMinor > 0 {
 			credit, entry := carried(&r.Invoice, r.CarriedMinor, t.at)
 			credits, granted = append(credits, credit), append(granted, entry)
+			tells = append(tells, creditEvent(events.CreditGranted, t.c, &credit, credit.AmountMinor, t.at))
 		}
 	}
-	return errors.Join(postgres.QueueRows(b, bookEntries, entries), postgres.QueueRows(b, insertCredits, credits), postgres.QueueRows(b, bookEntries, granted))
+	return errors.Join(postgres.QueueRows(b, bookEntries, entries), postgres.QueueRows(b, insertCredits, credits), postgres.QueueRows(b, bookEntries, granted),
+		events.Queue(b, tells...))
 }
 
 // ExpireCredits books the expiry of credits of customers whose lock the transaction has, each at its instant
 // in at. Credits that expire then cannot pay an invoice any more: see accounts.QueueSteps.
-func ExpireCredits(ctx context.Context, tx pgx.Tx, at map[int64]int64) error {
+func ExpireCredits(ctx context.Context, tx pgx.Tx, of map[int64]*accounts.Customer, at map[int64]int64) error {
 	var id int64
 	var c billing.Credit
 	var entries []entryRow
+	var tells []events.Event
 	err := postgres.ForEach(ctx, tx, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
 		for _, e := range assembly.Expired([]billing.Credit{c}, at[id]) {
-			entries = append(entries, entryRow{id, e.Credit, e.Kind, e.AmountMinor, nil, *c.ExpiresAt})
+			entries = append(entries, entryRow{Customer: id, Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, At: *c.ExpiresAt})
+			credit, expired := creditRow{ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, Currency: c.Currency}, -e.AmountMinor
+			tell := creditEvent(events.CreditExpired, of[id], &credit, c.LeftMinor-expired, *c.ExpiresAt)
+			tell.Data.ExpiredMinor = &expired
+			tells = append(tells, tell)
 		}
 		return nil
 	}, creditsLeft, slices.Collect(maps.Keys(at)))
@@ -181,7 +201,7 @@ func ExpireCredits(ctx context.Context, tx pgx.Tx, at map[int64]int64) error {
 		return err
 	}
 	b := new(pgx.Batch)
-	if err := postgres.QueueRows(b, bookEntries, entries); err != nil {
+	if err := errors.Join(postgres.QueueRows(b, bookEntries, entries), events.Queue(b, tells...)); err != nil {
 		return err
 	}
 	return postgres.Send(ctx, tx, b)

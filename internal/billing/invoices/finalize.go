@@ -12,6 +12,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/assembly"
+	"quotad/internal/events"
 	"quotad/internal/postgres"
 )
 
@@ -134,7 +135,7 @@ func sameLines(a, b []billing.Line) bool {
 	return slices.EqualFunc(a, b, func(a, b billing.Line) bool {
 		return slices.EqualFunc(a.Tiers, b.Tiers, billing.SameTier) && a.N == b.N && a.Kind == b.Kind && a.Meter == b.Meter && a.Description == b.Description && a.From == b.From && a.To == b.To &&
 			a.Quantity == b.Quantity && a.Included == b.Included && a.PlanVersion == b.PlanVersion && a.AmountMinor == b.AmountMinor && a.OfInvoice == b.OfInvoice &&
-			a.Priced == b.Priced && a.Applied == b.Applied
+			a.Priced == b.Priced && a.Applied == b.Applied && a.BaseInvoice == b.BaseInvoice && a.BaseLine == b.BaseLine
 	})
 }
 
@@ -142,26 +143,49 @@ func sameLines(a, b []billing.Line) bool {
 // seller as its numbers are taken.
 const takeNumbers = `
 	UPDATE sellers SET next_number = next_number + $2, next_test_number = next_test_number + $3 WHERE key = $1
-	RETURNING next_number - $2, next_test_number - $3, name, address, tax_id, prefix`
+	RETURNING next_number - $2, next_test_number - $3, credit_note_prefix, ` + accounts.PaperColumns
+
+// takeNoteNumber takes the next number of a series that is not that of the seller's invoices.
+const takeNoteNumber = `
+	INSERT INTO seller_numbers AS n (seller, series, prefix, next_number) VALUES ($1, $2, $3, 2)
+	ON CONFLICT (seller, series, prefix) DO UPDATE SET next_number = n.next_number + 1
+	RETURNING next_number - 1`
 
 // numbers are what a seller gives to invoices: the next number of each series.
 type numbers struct {
 	seller billing.Seller
+	notes  string // the prefix of credit notes, if they have one of their own
 	next   map[string]int64
 }
 
 // numbersOf takes as many numbers of a seller as invoices need. Its series are locked from here to
 // the commit.
-func numbersOf(ctx context.Context, tx pgx.Tx, seller string, of ...*billing.Invoice) (numbers, error) {
-	n := numbers{billing.Seller{Key: seller}, make(map[string]int64)}
+func numbersOf(ctx context.Context, tx pgx.Tx, seller string, of ...*billing.Invoice) (n numbers, err error) {
+	n.next = make(map[string]int64)
 	for _, i := range of {
 		n.next[i.Series()]++
 	}
 	var live, test int64
-	s := &n.seller
-	err := tx.QueryRow(ctx, takeNumbers, seller, n.next[billing.SeriesLive], n.next[billing.SeriesTest]).
-		Scan(&live, &test, &s.Name, &s.Address, &s.TaxID, &s.Prefix)
+	err = tx.QueryRow(ctx, takeNumbers, seller, n.next[billing.SeriesLive], n.next[billing.SeriesTest]).
+		Scan(append([]any{&live, &test, &n.notes}, accounts.OnPaper(&n.seller)...)...)
 	n.next[billing.SeriesLive], n.next[billing.SeriesTest] = live, test
+	return n, err
+}
+
+// noteNumberOf takes the number of a credit note. The seller is locked from here to the commit.
+func noteNumberOf(ctx context.Context, tx pgx.Tx, note *billing.Invoice) (numbers, error) {
+	n, err := numbersOf(ctx, tx, note.Seller.Key)
+	if err != nil || n.notes == "" {
+		if err == nil {
+			n, err = numbersOf(ctx, tx, note.Seller.Key, note)
+		}
+		return n, err
+	}
+	n.seller.Prefix = n.notes
+	series := note.Series()
+	var next int64
+	err = tx.QueryRow(ctx, takeNoteNumber, n.seller.Key, series, billing.PrefixIn(series, n.notes)).Scan(&next)
+	n.next[series] = next
 	return n, err
 }
 
@@ -169,9 +193,7 @@ func numbersOf(ctx context.Context, tx pgx.Tx, seller string, of ...*billing.Inv
 // returns the invoice's row.
 func (n *numbers) give(i *billing.Invoice, at int64) (row invoiceRow, err error) {
 	series := i.Series()
-	if i.Seller.Prefix = n.seller.Prefix; series == billing.SeriesTest {
-		i.Seller.Prefix = billing.TestPrefix + i.Seller.Prefix
-	}
+	i.Seller.Prefix = billing.PrefixIn(series, n.seller.Prefix)
 	number := n.next[series]
 	n.next[series]++
 	*i = assembly.Finalize(*i, number, at)
@@ -214,7 +236,7 @@ func number(ctx context.Context, tx pgx.Tx, final []*Task) error {
 		}
 	}
 	b := new(pgx.Batch)
-	if err := postgres.QueueRows(b, updateInvoices, rows); err != nil {
+	if err := errors.Join(postgres.QueueRows(b, updateInvoices, rows), events.Queue(b, finalEvents(final)...)); err != nil {
 		return err
 	}
 	return postgres.Send(ctx, tx, b)
@@ -285,7 +307,8 @@ func (is *Invoices) QueueDrafts(b *pgx.Batch, drafts []*Task) error {
 			customers, ids = append(customers, t.c.ID), append(ids, i.ID)
 		}
 	}
-	if err := errors.Join(postgres.QueueRows(b, insertInvoices, invoices), postgres.QueueRows(b, insertLines, lines), postgres.QueueRows(b, insertCounted, counted)); err != nil {
+	if err := errors.Join(postgres.QueueRows(b, insertInvoices, invoices), postgres.QueueRows(b, insertLines, lines), postgres.QueueRows(b, insertCounted, counted),
+		events.Queue(b, draftEvents(drafts)...)); err != nil {
 		return err
 	}
 	if len(customers) > 0 {

@@ -1,6 +1,7 @@
 package invoices
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -10,9 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
+	"quotad/internal/billing/rating"
+	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/usage"
 )
 
@@ -22,6 +26,41 @@ type LineUsage struct {
 	Hours       []usage.Hour
 	Adjustments []usage.Adjustment
 	Next        string // the cursor of the next page, "" at the end
+
+	// Days are the days of a level meter's line by the customer's zone, cut at its ends: where each
+	// begins, µs. Levels is what was held in each.
+	Days   []int64
+	Levels []LevelPoint
+}
+
+// LevelPoint is what was held in a time: at its end, at most, and on the average.
+type LevelPoint struct {
+	Last, Peak int64
+	Average    rating.Level
+}
+
+// Levels are levelPoints up to now, µs, of one snapshot. Times that begin later have what is held now.
+func (is *Invoices) Levels(ctx context.Context, customer int64, meter int32, starts []int64, now int64) (points []LevelPoint, err error) {
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		points, err = levelPoints(ctx, tx, customer, meter, starts, now)
+		return err
+	})
+	return points, err
+}
+
+// levelPoints are what was held of a level meter up to now in times that follow each other: from each
+// start to the next one.
+func levelPoints(ctx context.Context, q usage.Querier, customer int64, meter int32, starts []int64, now int64) ([]LevelPoint, error) {
+	spans := make([]usage.Span, len(starts)-1)
+	for i := range spans {
+		spans[i] = usage.Span{Customer: customer, Meter: meter, Start: starts[i], End: max(starts[i]+1, min(starts[i+1], now+1))}
+	}
+	held, err := usage.Levels(ctx, q, spans)
+	points := make([]LevelPoint, len(held))
+	for i, h := range held {
+		points[i] = LevelPoint{h.Last, h.Peak, rating.Average(h.Integral, spans[i].End-spans[i].Start)}
+	}
+	return points, err
 }
 
 // maxLineUsage is how many hours and adjustments one page has where no limit is asked for. A
@@ -30,7 +69,7 @@ const maxLineUsage = 100_000
 
 // LineUsage follows a line down to hours and adjustments, which add up to its quantity. Lines
 // without a quantity have none. A page without a limit has at most 100,000 of both. Errors:
-// billing.ErrUnknownInvoice, billing.ErrUnknownLine, model.FieldErrors for a wrong page.
+// billing.ErrUnknownInvoice, billing.ErrUnknownLine, locked.ErrArchived, model.FieldErrors for a wrong page.
 func (is *Invoices) LineUsage(ctx context.Context, id string, n int, page plans.Page) (out LineUsage, err error) {
 	limit, after, err := store.OpenPage(page, pageLineUsage, func(position string) bool {
 		_, ok := readPlace(position)
@@ -117,6 +156,24 @@ func lineUsage(ctx context.Context, q postgres.Querier, i *billing.Invoice, line
 		return out, err
 	}
 	span := usage.Span{Customer: i.Customer, Meter: ids[line.Meter], Start: line.From, End: line.To}
+	if line.Level.By != "" {
+		zone, err := calendar.Location(i.Zone)
+		if err != nil {
+			return out, err
+		}
+		starts := []int64{line.From}
+		for _, next := calendar.Day(line.From, zone); next < line.To; _, next = calendar.Day(next, zone) {
+			starts = append(starts, next)
+		}
+		out.Days = starts
+		out.Levels, err = levelPoints(ctx, q, i.Customer, span.Meter, append(starts, line.To), line.To)
+		return out, err
+	}
+	if line.Kind == billing.LineUsage { // the adjustments of a correction are copies of billing's own
+		if archive, err := usage.ReadArchive(ctx, q); err != nil || archive.Before > span.Start {
+			return out, cmp.Or(err, locked.ErrArchived)
+		}
+	}
 	if line.Kind == billing.LineUsage && !from.adjustments {
 		if out.Hours, err = usage.Hours(ctx, q, span, from.hour, limit+1); err != nil || len(out.Hours) > limit {
 			return out.end(limit), err

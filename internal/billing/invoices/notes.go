@@ -10,6 +10,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/assembly"
+	"quotad/internal/events"
 	"quotad/internal/postgres"
 )
 
@@ -19,7 +20,8 @@ const noteByRequest = `SELECT id::text, payload FROM invoices WHERE customer_id 
 
 const setRequest = `UPDATE invoices SET request = $2, payload = $3 WHERE id = $1::uuid`
 
-const creditedWhole = `UPDATE invoices SET status = 'credited' WHERE id = $1::uuid`
+const insertNoteMoney = `
+	INSERT INTO note_money (note_id, invoice_id, open_minor, carried_minor, outside_minor, returned_minor) VALUES ($1::uuid, $2::uuid, $3, $4, $5, $6)`
 
 // CreditNote credits lines of an invoice. It is made once under its id, which is the customer's
 // for ever: replayed says that it was made before. Errors: billing.ErrUnknownInvoice,
@@ -65,11 +67,15 @@ func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Custome
 	if err != nil {
 		return nil, err
 	}
-	made, err := assembly.CreditNote(of, earlier, lines, request)
+	applied, err := appliedTo(ctx, tx, of)
 	if err != nil {
 		return nil, err
 	}
-	note := &made.Invoice
+	made, err := assembly.CreditNote(of, earlier, lines, applied, request)
+	if err != nil {
+		return nil, err
+	}
+	note, money := &made.Invoice, &made.Money
 	note.ID, note.MadeAt, note.FinalizeAt = newID(c.Now), c.Now, c.Now
 	draft := rowOf(note, 0)
 	draft.Status = billing.StatusDraft // only a draft takes lines
@@ -78,21 +84,27 @@ func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Custome
 		return nil, err
 	}
 	b.Queue(setRequest, note.ID, id, payload)
-	if made.CarriedMinor > 0 {
-		credit, entry := carried(note, made.CarriedMinor, c.Now)
-		if err := errors.Join(postgres.QueueRows(b, insertCredits, []creditRow{credit}), postgres.QueueRows(b, bookEntries, []entryRow{entry})); err != nil {
+	b.Queue(insertNoteMoney, note.ID, of.ID, money.OpenMinor, money.CarriedMinor, money.OutsideMinor, money.ReturnedMinor)
+	if money.CarriedMinor > 0 {
+		credit, entry := carried(note, money.CarriedMinor, c.Now)
+		if err := errors.Join(postgres.QueueRows(b, insertCredits, []creditRow{credit}), postgres.QueueRows(b, bookEntries, []entryRow{entry}),
+			events.Queue(b, creditEvent(events.CreditGranted, c, &credit, credit.AmountMinor, c.Now))); err != nil {
 			return nil, err
 		}
 	}
-	if made.Whole {
-		b.Queue(creditedWhole, of.ID)
+	for _, back := range made.Returned { // one after another: a credit may have paid twice
+		if err := postgres.QueueRows(b, bookEntries, []entryRow{returnedEntry(c, of, back, note.ID)}); err != nil {
+			return nil, err
+		}
 	}
+	of.NotedMinor, of.CreditedMinor = of.NotedMinor+money.OpenMinor, of.CreditedMinor-note.TotalMinor
+	b.Queue(setStatus, of.ID, of.StatusNow())
 	if err := postgres.Send(ctx, tx, b); err != nil {
 		return nil, err
 	}
 	// The note says the seller as the invoice does; only the prefix is today's. An invoice of a
 	// seller that had no name says nobody, so its note says today's seller.
-	n, err := numbersOf(ctx, tx, note.Seller.Key, note)
+	n, err := noteNumberOf(ctx, tx, note)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package invoices
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/usage"
 )
@@ -29,7 +31,7 @@ type Preview struct {
 // invoice, with what waits for that already. It also returns the customer's test clock.
 //
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownMeter, billing.ErrAnonymous,
-// billing.ErrNoLine, model.FieldErrors for an instant in the future or before starts_at, or an
+// billing.ErrNoLine, locked.ErrArchived, model.FieldErrors for an instant in the future or before starts_at, or an
 // amount that no invoice could bear.
 func (is *Invoices) Preview(ctx context.Context, p Preview) (line billing.Line, clock string, err error) {
 	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -168,7 +170,10 @@ func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billi
 		return billing.Line{}, err
 	}
 	period := closed[key]
-	versions, err := p.is.accounts.Versions.Get(ctx, p.tx, []accounts.VersionKey{accounts.PricedBy(&period)})
+	if archive, err := usage.ReadArchive(ctx, p.tx); err != nil || period.Start < archive.Before {
+		return billing.Line{}, cmp.Or(err, locked.ErrArchived)
+	}
+	versions, err := p.is.accounts.Versions.Get(ctx, p.tx, accounts.VersionsOf(&period))
 	if err != nil {
 		return billing.Line{}, err
 	}

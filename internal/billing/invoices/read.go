@@ -84,7 +84,7 @@ type Filter struct {
 	// TestClock is the key of the test clock that the customers live by, or AnyClock: whatever they
 	// live by. "" is PostgreSQL's time.
 	TestClock string
-	Status    string
+	Status    string // or billing.StatusOverdue
 	// From and To bound the end of the period, µs, [From, To). A nil one is no bound.
 	From, To *int64
 }
@@ -97,15 +97,31 @@ const (
 	listInvoices = `SELECT` + invoiceColumns + `
 	WHERE ($1 = '' OR i.status = $1) AND i.period_end >= $2 AND i.period_end < $3 AND (i.period_end, i.id) > ($4, $5::uuid)`
 	inOrder = ` ORDER BY i.period_end, i.id LIMIT $6`
+
+	// The same for those that are overdue. $1 is PostgreSQL's time.
+	listOverdue = `SELECT` + invoiceColumns + ` JOIN unpaid_invoices u ON u.invoice_id = i.id
+	WHERE u.due_at <= coalesce(t.now, $1::bigint) AND u.period_end >= $2 AND u.period_end < $3 AND (u.period_end, u.invoice_id) > ($4, $5::uuid)`
+	overdueInOrder = ` ORDER BY u.period_end, u.invoice_id LIMIT $6`
 )
 
 const clockByKey = `SELECT id FROM test_clocks WHERE key = $1`
 
-// chosen is what listInvoices goes on with, and its parameters from $7 on.
-func (f *Filter) chosen(ctx context.Context, q postgres.Querier) (where string, args []any, err error) {
+// list is the statement that lists what is chosen, with its first parameter and those from $7 on. now is
+// PostgreSQL's time.
+func (f *Filter) list(ctx context.Context, q postgres.Querier, now int64) (statement string, first any, args []any, err error) {
+	if f.Status == billing.StatusOverdue {
+		where, args, err := f.chosen(ctx, q, "u")
+		return listOverdue + where + overdueInOrder, now, args, err
+	}
+	where, args, err := f.chosen(ctx, q, "i")
+	return listInvoices + where + inOrder, f.Status, args, err
+}
+
+// chosen is what a list goes on with, and its parameters from $7 on. of is the table whose columns choose.
+func (f *Filter) chosen(ctx context.Context, q postgres.Querier, of string) (where string, args []any, err error) {
 	and := func(column string, value any) {
 		args = append(args, value)
-		where += " AND i." + column + " = $" + strconv.Itoa(6+len(args))
+		where += " AND " + of + "." + column + " = $" + strconv.Itoa(6+len(args))
 	}
 	if f.Customer != "" {
 		id, _, err := accounts.Find(ctx, q, f.Customer)
@@ -117,7 +133,7 @@ func (f *Filter) chosen(ctx context.Context, q postgres.Querier) (where string, 
 	switch f.TestClock {
 	case AnyClock:
 	case "":
-		where += " AND i.clock_id IS NULL"
+		where += " AND " + of + ".clock_id IS NULL"
 	default:
 		var id int32
 		if err := q.QueryRow(ctx, clockByKey, f.TestClock).Scan(&id); errors.Is(err, pgx.ErrNoRows) {
@@ -158,11 +174,15 @@ func (is *Invoices) Invoices(ctx context.Context, f Filter, page plans.Page) (li
 		end, id, _ = readPosition(after)
 	}
 	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		where, args, err := f.chosen(ctx, tx)
+		now, err := is.accounts.Now(ctx)
 		if err != nil {
 			return err
 		}
-		found, err := is.present(ctx, tx, listInvoices+where+inOrder, append([]any{f.Status, from, to, end, id, limit + 1}, args...)...)
+		statement, first, args, err := f.list(ctx, tx, now)
+		if err != nil {
+			return err
+		}
+		found, err := is.present(ctx, tx, statement, append([]any{first, from, to, end, id, limit + 1}, args...)...)
 		list = store.Paged(found, limit, pageKind, func(i *billing.Invoice) string {
 			return strconv.FormatInt(i.PeriodEnd, 10) + "/" + i.ID
 		})

@@ -58,6 +58,9 @@ type document struct {
 	Zone    string         `json:"timezone,omitempty"`
 	Reason  string         `json:"reason,omitempty"`
 
+	OrderReference string   `json:"order_reference,omitempty"`
+	Notes          []string `json:"notes,omitempty"`
+
 	Waiting []billing.Corrected `json:"waiting,omitempty"`
 }
 
@@ -74,12 +77,15 @@ func rowOf(i *billing.Invoice, number int64) invoiceRow {
 		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor,
 		CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, Held: text(i.Held),
 		Series:   billing.SeriesLive,
-		Document: document{i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.Waiting}, DigestForm: draftForm,
+		Document: document{i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.OrderReference, i.Notes, i.Waiting}, DigestForm: draftForm,
 	}
 	if number > 0 {
 		digest := `\x` + hex.EncodeToString(i.Digested)
 		r.Series, r.Number, r.Seller, r.Prefix, r.Digest = i.Series(), &number, &i.Seller.Key, &i.Seller.Prefix, &digest
-		r.DigestForm, r.PaidAt, r.PaidMinor = i.DigestForm, i.PaidAt, i.PaidMinor
+		r.DigestForm = i.DigestForm
+		if r.PaidAt = i.PaidAt; r.PaidAt != nil { // nothing is due
+			r.PaidMinor = new(int64)
+		}
 	}
 	return r
 }
@@ -131,13 +137,18 @@ type lineRow struct {
 	PackageSize  *int64  `json:"package_size"`
 	PackagePrice *string `json:"package_price"`
 	Applied      *string `json:"applied"`
+	LevelBy      *string `json:"level_by"`
+	Level        *string `json:"level"`
+
+	BaseInvoice *string `json:"base_invoice"`
+	BaseLine    *int    `json:"base_line"`
 }
 
 const insertLines = `
 	INSERT INTO invoice_lines (invoice_id, n, kind, meter, description, from_at, to_at, quantity, included, plan_version, tiers,
-		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied)
+		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied, base_invoice, base_line, level_by, level)
 	SELECT invoice_id, n, kind, meter, description, from_at, to_at, quantity, included, plan_version, tiers,
-		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied
+		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied, base_invoice, base_line, level_by, level
 	FROM jsonb_populate_recordset(NULL::invoice_lines, $1)`
 
 const deleteLines = `DELETE FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[])`
@@ -151,12 +162,16 @@ func lineRows(i *billing.Invoice) []lineRow {
 			Invoice: i.ID, N: l.N, Kind: l.Kind, Meter: text(l.Meter), Description: l.Description, From: l.From, To: l.To,
 			Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: l.Tiers, AmountMinor: l.AmountMinor,
 			OfInvoice: text(l.OfInvoice), UnitPrice: text(l.UnitPrice), PackagePrice: text(l.PackagePrice), Applied: text(l.Applied),
+			LevelBy: text(l.Level.By), Level: text(l.Level.Exact),
 		}
 		if l.PackageSize > 0 {
 			rows[n].PackageSize = &l.PackageSize
 		}
 		if rows[n].Tiers == nil {
 			rows[n].Tiers = []billing.TierLine{}
+		}
+		if l.BaseInvoice != "" {
+			rows[n].BaseInvoice, rows[n].BaseLine = &l.BaseInvoice, &l.BaseLine
 		}
 		if l.OfLine > 0 {
 			rows[n].OfLine = &l.OfLine
@@ -218,31 +233,46 @@ const invoiceColumns = `
 	coalesce((SELECT o.prefix || o.number FROM invoices o WHERE o.id = i.of), ''),
 	coalesce((SELECT -sum(o.total_minor) FROM invoices o WHERE o.of = i.id AND o.kind = 'credit_note'), 0)::bigint,
 	i.subtotal_minor, i.tax_minor, i.total_minor, i.credits_minor, i.amount_due_minor, i.document,
-	i.made_at, i.finalize_at, i.finalized_at, i.due_at, coalesce(i.held, ''), coalesce(i.reference, ''), coalesce(i.void_reason, ''), i.digest,
-	i.digest_form, i.paid_at, i.paid_minor
+	i.made_at, i.finalize_at, i.finalized_at, i.due_at, coalesce(i.held, ''), coalesce(i.void_reason, ''), i.digest, i.digest_form,
+	(SELECT jsonb_agg(to_jsonb(y) ORDER BY y.n) FROM (
+		SELECT n, kind, amount_minor, reference, at, reversed_at, reversal_reason AS reason FROM payments p WHERE p.invoice_id = i.id) y),
+	coalesce((SELECT sum(m.open_minor) FROM note_money m WHERE m.invoice_id = i.id), 0)::bigint,
+	(SELECT to_jsonb(m) FROM note_money m WHERE m.note_id = i.id),
+	i.status = 'finalized' AND i.due_at <= coalesce(t.now, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)
 	FROM invoices i JOIN customers c ON c.id = i.customer_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id `
 
 func scanInvoice(row pgx.CollectableRow) (*billing.Invoice, error) {
 	i := new(billing.Invoice)
-	var raw []byte
+	var raw, paid, money []byte
+	var overdue *bool
 	err := row.Scan(&i.ID, &i.Number, &i.Kind, &i.Status, &i.Customer, &i.CustomerKey, &i.TestClock, &i.Currency, &i.Chain, &i.N,
 		&i.PeriodStart, &i.PeriodEnd, &i.PlanID, &i.PriceVersion, &i.Of, &i.OfNumber, &i.CreditedMinor,
 		&i.SubtotalMinor, &i.TaxMinor, &i.TotalMinor, &i.CreditsMinor, &i.AmountDueMinor, &raw,
-		&i.MadeAt, &i.FinalizeAt, &i.FinalizedAt, &i.DueAt, &i.Held, &i.Reference, &i.VoidReason, &i.Digested,
-		&i.DigestForm, &i.PaidAt, &i.PaidMinor)
+		&i.MadeAt, &i.FinalizeAt, &i.FinalizedAt, &i.DueAt, &i.Held, &i.VoidReason, &i.Digested, &i.DigestForm, &paid, &i.NotedMinor, &money, &overdue)
 	if err != nil {
 		return nil, err
 	}
 	var d document
+	var payments []billing.Payment
 	err = json.Unmarshal(raw, &d)
+	if err == nil && paid != nil {
+		err = json.Unmarshal(paid, &payments)
+	}
+	if err == nil && money != nil {
+		i.Money = new(billing.NoteMoney)
+		err = json.Unmarshal(money, i.Money)
+	}
+	i.SetPayments(payments)
+	i.Overdue = overdue != nil && *overdue && i.OpenMinor() > 0
 	i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.Waiting = d.Seller, d.Buyer, d.Taxes, d.DueDays, d.Zone, d.Reason, d.Waiting
+	i.OrderReference, i.Notes = d.OrderReference, d.Notes
 	return i, err
 }
 
 const readLines = `
 	SELECT invoice_id::text, n, kind, coalesce(meter, ''), description, from_at, to_at, quantity, included, plan_version, tiers,
 		amount_minor, coalesce(of_invoice::text, ''), coalesce(of_line, 0), coalesce(billed_before, 0),
-		coalesce(unit_price, ''), coalesce(package_size, 0), coalesce(package_price, ''), coalesce(applied, '')
+		coalesce(unit_price, ''), coalesce(package_size, 0), coalesce(package_price, ''), coalesce(applied, ''), coalesce(base_invoice::text, ''), coalesce(base_line, 0), coalesce(level_by, ''), coalesce(level, '')
 	FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[]) ORDER BY invoice_id, n`
 
 // invoicesOf reads invoices with their lines. statement begins with SELECT and invoiceColumns.
@@ -262,7 +292,7 @@ func invoicesOf(ctx context.Context, q postgres.Querier, statement string, args 
 	err = postgres.ForEach(ctx, q, []any{
 		&id, &l.N, &l.Kind, &l.Meter, &l.Description, &l.From, &l.To, &l.Quantity, &l.Included, &l.PlanVersion, &tiers,
 		&l.AmountMinor, &l.OfInvoice, &l.OfLine, &l.Before,
-		&l.UnitPrice, &l.PackageSize, &l.PackagePrice, &l.Applied,
+		&l.UnitPrice, &l.PackageSize, &l.PackagePrice, &l.Applied, &l.BaseInvoice, &l.BaseLine, &l.Level.By, &l.Level.Exact,
 	}, func() error {
 		l.Tiers = nil
 		if len(tiers) > len("[]") {

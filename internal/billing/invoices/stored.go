@@ -50,7 +50,7 @@ func (s *Stored) OpenTerms(ctx context.Context, tx pgx.Tx, customers []int64) (m
 func (s *Stored) priced(ctx context.Context, tx pgx.Tx, periods map[accounts.PeriodKey]billing.Period) (map[accounts.PeriodKey]assembly.Terms, error) {
 	var versions []accounts.VersionKey
 	for _, p := range periods {
-		versions = append(versions, accounts.PricedBy(&p))
+		versions = append(versions, accounts.VersionsOf(&p)...)
 	}
 	found, err := s.versions.Get(ctx, tx, versions)
 	if err != nil {

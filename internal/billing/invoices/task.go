@@ -12,9 +12,11 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/assembly"
+	"quotad/internal/billing/rating"
 	"quotad/internal/billing/timeline"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
+	"quotad/internal/quota/model"
 	"quotad/internal/quota/usage"
 )
 
@@ -44,6 +46,7 @@ func PeriodTask(c *accounts.Customer, line *timeline.Timeline, period *billing.P
 	if next, ok := line.Next(period); ok {
 		t.Next = &next
 	}
+	line.Close(&t.Period, t.Next)
 	return t
 }
 
@@ -62,7 +65,7 @@ func (t *Task) failed() bool { return t.Err != nil }
 // Empty reports whether no invoice is to be made. Only a base that is due in advance makes an opening:
 // without one the invoice of the period itself takes charges and corrections.
 func (t *Task) Empty() bool {
-	return t.Result.Empty || t.kind == billing.KindOpening && t.in.Terms.AdvanceBase(t.Period.KnownEnd) == 0
+	return t.Result.Empty || t.kind == billing.KindOpening && t.in.Terms.AdvanceBase(t.Period.BaseOf().To) == 0
 }
 
 // countedBy names a line. invoice is the corrected one, "" for a line of usage.
@@ -91,7 +94,7 @@ func (is *Invoices) readInputs(ctx context.Context, q postgres.Querier, tasks []
 		return nil
 	}
 	for _, t := range tasks {
-		t.in = assembly.Input{Kind: t.kind, Account: &t.c.Account, Fixed: t.fixed, Usage: make(map[string]int64)}
+		t.in = assembly.Input{Kind: t.kind, Account: &t.c.Account, Fixed: t.fixed, Usage: make(map[string]int64), Levels: make(map[string]rating.Held)}
 		t.counted = make(map[countedBy]counted)
 	}
 	if err := is.readTerms(ctx, q, tasks); err != nil {
@@ -142,9 +145,9 @@ func keep(i, draft *billing.Invoice) {
 func (is *Invoices) readTerms(ctx context.Context, q postgres.Querier, tasks []*Task) error {
 	var keys []accounts.VersionKey
 	for _, t := range tasks {
-		keys = append(keys, accounts.PricedBy(&t.Period))
+		keys = append(keys, accounts.VersionsOf(&t.Period)...)
 		if t.Next != nil {
-			keys = append(keys, accounts.PricedBy(t.Next))
+			keys = append(keys, accounts.VersionsOf(t.Next)...)
 		}
 	}
 	versions, err := is.accounts.Versions.Get(ctx, q, keys)
@@ -167,8 +170,8 @@ func (is *Invoices) readUsage(ctx context.Context, q postgres.Querier, tasks []*
 		t     *Task
 		meter string
 	}
-	var spans []usage.Span
-	var places []place
+	var spans, levels []usage.Span
+	var places, held []place
 	for _, t := range tasks {
 		if t.kind != billing.KindPeriod {
 			continue
@@ -178,8 +181,21 @@ func (is *Invoices) readUsage(ctx context.Context, q postgres.Querier, tasks []*
 			return err
 		}
 		for _, meter := range t.in.Terms.Meters() {
-			spans = append(spans, usage.Span{Customer: t.c.ID, Meter: ids[meter], Start: t.Period.Start, End: t.Period.End})
-			places = append(places, place{t, meter})
+			span := usage.Span{Customer: t.c.ID, Meter: ids[meter], Start: t.Period.Start, End: t.Period.End}
+			if model.IsLevel(span.Meter) {
+				levels, held = append(levels, span), append(held, place{t, meter})
+			} else {
+				spans, places = append(spans, span), append(places, place{t, meter})
+			}
+		}
+	}
+	if len(levels) > 0 {
+		all, err := usage.Levels(ctx, q, levels)
+		if err != nil {
+			return err
+		}
+		for i, p := range held {
+			p.t.in.Levels[p.meter] = rating.Held(all[i])
 		}
 	}
 	sums, err := used(ctx, q, spans)
@@ -215,7 +231,7 @@ func queueMeters(b *pgx.Batch, tasks []*Task) {
 	}, readMeterNames, slices.Compact(keys))
 }
 
-const readSellerRows = `SELECT key, name, address, tax_id, prefix FROM sellers WHERE key = ANY ($1)`
+const readSellerRows = `SELECT ` + accounts.PaperColumns + ` FROM sellers WHERE key = ANY ($1)`
 
 // queueSellers finds the sellers as they are now.
 func queueSellers(b *pgx.Batch, tasks []*Task) {
@@ -224,11 +240,11 @@ func queueSellers(b *pgx.Batch, tasks []*Task) {
 		of[t.c.Account.Seller] = append(of[t.c.Account.Seller], t)
 	}
 	var s billing.Seller
-	postgres.QueueEach(b, []any{&s.Key, &s.Name, &s.Address, &s.TaxID, &s.Prefix}, func() error {
+	postgres.QueueEach(b, accounts.OnPaper(&s), func() error {
 		for _, t := range of[s.Key] {
 			t.in.Seller = s
 		}
-		s.Address = nil
+		s = billing.Seller{}
 		return nil
 	}, readSellerRows, slices.Collect(maps.Keys(of)))
 }
@@ -276,13 +292,7 @@ func queueAdvances(b *pgx.Batch, tasks []*Task) {
 		if t.kind != billing.KindPeriod {
 			continue
 		}
-		of = append(of, accounts.Holder{Customer: t.c.ID, Terms: &t.in.Terms, Found: func(held assembly.Advance, replaced bool) {
-			if replaced {
-				t.in.Replaced, t.in.TermsReplaced = append(t.in.Replaced, held), true
-			} else {
-				t.in.Advance = &held
-			}
-		}})
+		of = append(of, accounts.Holder{Customer: t.c.ID, Terms: &t.in.Terms, Into: &t.in.Held})
 	}
 	accounts.QueueHeld(b, of)
 }

@@ -14,6 +14,8 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/usage"
 )
 
 // Upcoming is the invoice of the period that runs, as if it ended at its end with the usage so
@@ -134,7 +136,7 @@ func (is *Invoices) Reading(ctx context.Context, key string, do func(ctx context
 
 // price gives a reading the terms of the running period.
 func (is *Invoices) price(ctx context.Context, q postgres.Querier, r *Running, p *billing.Period) error {
-	versions, err := is.accounts.Versions.Get(ctx, q, []accounts.VersionKey{accounts.PricedBy(p)})
+	versions, err := is.accounts.Versions.Get(ctx, q, accounts.VersionsOf(p))
 	if err != nil {
 		return err
 	}
@@ -152,21 +154,37 @@ func (r *Running) Version() int { return r.terms.Plan.Version }
 // Currency is that of its prices.
 func (r *Running) Currency() string { return r.terms.Plan.Document.Currency }
 
-// Meter is what a number of units of a meter costs in the running period: the units that are
-// included and those beyond, and the amount in minor units. amount is nil where the meter has no
-// price, or where an invoice would be held.
-func (r *Running) Meter(meter plans.Meter, units int64) (included, overage int64, amount *int64, err error) {
+// Held is what is held of a level meter in the running period, with what is held now as held to its
+// end; nil of a flow meter.
+func (r *Running) Held(ctx context.Context, of model.CounterKey) (*rating.Held, error) {
+	if !model.IsLevel(of.Meter) {
+		return nil, nil
+	}
+	held, err := usage.Levels(ctx, r.View.From, []usage.Span{{Customer: of.Customer, Meter: of.Meter, Start: r.View.Start, End: r.View.End}})
+	if err != nil {
+		return nil, err
+	}
+	return (*rating.Held)(&held[0]), nil
+}
+
+// Meter is what units of a meter cost in the running period, or what is held of a level meter (not
+// nil): the units that are included and those beyond, and the amount in minor units. amount is nil
+// where the meter has no price, or where an invoice would be held.
+func (r *Running) Meter(meter plans.Meter, units int64, held *rating.Held) (included, overage int64, amount *int64, err error) {
 	if r.terms == nil {
 		return 0, 0, nil, nil
 	}
 	line, priced, err := r.terms.UsageLine(meter, units)
+	if held != nil {
+		line, priced, err = r.terms.HeldLine(meter, *held)
+	}
 	if err != nil && !errors.Is(err, rating.ErrTooLarge) {
 		return 0, 0, nil, err
 	}
 	if !priced {
 		return 0, max(0, units), nil, nil
 	}
-	overage = max(0, units-line.Included)
+	overage = max(0, line.Quantity-line.Included)
 	if err == nil {
 		amount = &line.AmountMinor
 	}

@@ -74,6 +74,11 @@ func Grouped(decimal string) string {
 	return b.String()
 }
 
+// Short writes a decimal number that has a point for people, without zeros at its end.
+func Short(decimal string) string {
+	return Grouped(strings.TrimRight(strings.TrimRight(decimal, "0"), "."))
+}
+
 // signs are how currencies are written. The letters of documents have these; another currency is
 // written by its code.
 var signs = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥"}
@@ -203,10 +208,25 @@ func parse(into *apd.Decimal, s string) error {
 	return nil
 }
 
-// times is price·n, n ≥ 0.
-func times(into, price *apd.Decimal, n int64) error {
-	var factor apd.Decimal
-	factor.SetInt64(n)
+// millionths are those of a unit.
+var millionths = big.NewInt(1e6)
+
+// micro is a number of units in millionths of one.
+func micro(units int64) *big.Int {
+	n := big.NewInt(units)
+	return n.Mul(n, millionths)
+}
+
+// whole is a number of millionths in units, 0 or more, rounded half up.
+func whole(micro *big.Int) int64 {
+	n := new(big.Int).Add(micro, big.NewInt(500_000))
+	return n.Quo(n, millionths).Int64()
+}
+
+// times is price·n, with n ≥ 0 in millionths.
+func times(into, price *apd.Decimal, n *big.Int) error {
+	factor := apd.Decimal{Exponent: -6}
+	factor.Coeff.SetMathBigInt(n)
 	_, err := exactly.Mul(into, price, &factor)
 	return err
 }

@@ -94,16 +94,18 @@ func naiveRate(p *plans.Price, quantity int64, s rating.Span, exponent int) naiv
 	for range exponent {
 		scale.Mul(scale, integer(10))
 	}
-	line.minor = nearest(new(big.Rat).Mul(line.exact, scale))
+	rounded := nearest(new(big.Rat).Mul(line.exact, scale))
+	line.minor = rounded
 	if p.MinimumMinor != nil {
-		if least := part(*p.MinimumMinor, s, nearest); line.minor < least {
-			line.minor, line.applied = least, "minimum"
-		}
+		line.minor = max(line.minor, part(*p.MinimumMinor, s, nearest))
 	}
-	if p.MaximumMinor != nil {
-		if most := part(*p.MaximumMinor, s, nearest); line.minor > most {
-			line.minor, line.applied = most, "maximum"
-		}
+	if p.MaximumMinor != nil { // it counts, too, where the cut leaves it below the minimum
+		line.minor = min(line.minor, part(*p.MaximumMinor, s, nearest))
+	}
+	if line.minor > rounded {
+		line.applied = "minimum"
+	} else if line.minor < rounded {
+		line.applied = "maximum"
 	}
 	return line
 }

@@ -3,6 +3,7 @@ package rating
 import (
 	"fmt"
 	"math"
+	"math/big"
 
 	"github.com/cockroachdb/apd/v3"
 
@@ -14,6 +15,7 @@ import (
 // changed, so any number of goroutines may use it.
 type Price struct {
 	model    string
+	levelBy  string // plans.ByAverage, ByPeak or ByLast of a level meter
 	priced   billing.Priced
 	unit     apd.Decimal // per_unit: of a unit; package: of a package
 	size     int64       // of a package
@@ -52,7 +54,7 @@ func Compile(p plans.Price, exponent int) (*Price, error) {
 	if err := plans.CheckPrice(&p); err != nil {
 		return nil, err
 	}
-	read := &Price{model: p.Model, size: 1, included: p.Included, exponent: exponent}
+	read := &Price{model: p.Model, levelBy: p.LevelBy, size: 1, included: p.Included, exponent: exponent}
 	if p.MinimumMinor != nil {
 		read.minimum = *p.MinimumMinor
 	}
@@ -109,6 +111,10 @@ type Line struct {
 	AmountMinor int64        // rounded, and held between minimum and maximum; 0 … MaxMinor
 }
 
+// LevelBy says which level of a period is priced, as plans.Price has it. It is empty for a meter that
+// counts what passes.
+func (p *Price) LevelBy() string { return p.levelBy }
+
 // Priced is what units cost. It is the same for any quantity.
 func (p *Price) Priced() billing.Priced { return p.priced }
 
@@ -133,7 +139,7 @@ func (p *Price) Rate(quantity int64, s Span) (Line, error) {
 	line := Line{Included: s.Units(p.included), Tiers: []TierAmount{}}
 	line.Overage = max(0, max(0, quantity)-line.Included)
 	var exact apd.Decimal
-	if err := p.charge(&line, &exact); err != nil {
+	if err := p.charge(&line, micro(line.Overage), &exact); err != nil {
 		return Line{}, err
 	}
 	line.Exact = text(&exact)
@@ -177,56 +183,63 @@ func (p *Price) Correction(quantity, billed, noted int64, s Span) (int64, error)
 	return max(corrected.AmountMinor, noted) - billed, nil
 }
 
-// charge computes the exact amount of the line's overage, and its tiers.
-func (p *Price) charge(line *Line, exact *apd.Decimal) error {
+// charge computes the exact amount of an overage in millionths of a unit, and its tiers. A part of a
+// unit costs its part, begins a package, and is in the tier that holds it.
+func (p *Price) charge(line *Line, overage *big.Int, exact *apd.Decimal) error {
 	switch p.model {
 	case graduated:
-		return p.chargeGraduated(line, exact)
+		return p.chargeGraduated(line, overage, exact)
 	case volume:
-		return p.chargeVolume(line, exact)
-	case perUnit, packages:
-		begun := line.Overage / p.size
-		if line.Overage%p.size > 0 {
-			begun++
+		return p.chargeVolume(line, overage, exact)
+	case perUnit:
+		return times(exact, &p.unit, overage)
+	case packages:
+		begun, rest := new(big.Int).QuoRem(overage, micro(p.size), new(big.Int))
+		if rest.Sign() > 0 {
+			begun.Add(begun, big.NewInt(1))
 		}
-		return times(exact, &p.unit, begun)
+		return times(exact, &p.unit, begun.Mul(begun, millionths))
 	}
 	return fmt.Errorf("a price of the model %s", p.model)
 }
 
 // chargeGraduated charges each unit at its tier's price.
-func (p *Price) chargeGraduated(line *Line, exact *apd.Decimal) error {
-	below := int64(0)
+func (p *Price) chargeGraduated(line *Line, overage *big.Int, exact *apd.Decimal) error {
+	below := new(big.Int)
 	for i := range p.tiers {
 		t := &p.tiers[i]
-		units := min(line.Overage, t.end) - below
-		if units <= 0 {
+		end := micro(t.end)
+		units := new(big.Int).Set(overage)
+		if units.Cmp(end) > 0 {
+			units.Set(end)
+		}
+		if units.Sub(units, below).Sign() <= 0 {
 			return nil
 		}
 		if err := t.charge(line, exact, units); err != nil {
 			return err
 		}
-		below = t.end
+		below = end
 	}
 	return nil
 }
 
 // chargeVolume charges all units at the price of the tier that the last of them falls in. No
 // unit falls in none.
-func (p *Price) chargeVolume(line *Line, exact *apd.Decimal) error {
-	if line.Overage == 0 {
+func (p *Price) chargeVolume(line *Line, overage *big.Int, exact *apd.Decimal) error {
+	if overage.Sign() == 0 {
 		return nil
 	}
 	for i := range p.tiers {
-		if t := &p.tiers[i]; line.Overage <= t.end {
-			return t.charge(line, exact, line.Overage)
+		if t := &p.tiers[i]; overage.Cmp(micro(t.end)) <= 0 {
+			return t.charge(line, exact, overage)
 		}
 	}
 	return nil // the last tier has no end
 }
 
 // charge adds units of the tier to the line and to exact.
-func (t *tier) charge(line *Line, exact *apd.Decimal, units int64) error {
+func (t *tier) charge(line *Line, exact *apd.Decimal, units *big.Int) error {
 	var amount apd.Decimal
 	if err := times(&amount, &t.unit, units); err != nil {
 		return err
@@ -234,6 +247,6 @@ func (t *tier) charge(line *Line, exact *apd.Decimal, units int64) error {
 	if err := add(&amount, &t.flat); err != nil {
 		return err
 	}
-	line.Tiers = append(line.Tiers, TierAmount{UpTo: t.upTo, Quantity: units, Amount: text(&amount), UnitPrice: &t.unitPrice, FlatPrice: t.flatPrice})
+	line.Tiers = append(line.Tiers, TierAmount{UpTo: t.upTo, Quantity: whole(units), Amount: text(&amount), UnitPrice: &t.unitPrice, FlatPrice: t.flatPrice})
 	return add(exact, &amount)
 }

@@ -3,11 +3,14 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
+	"quotad/internal/billing/rating"
 	"quotad/internal/plans/store"
+	"quotad/internal/quota/model"
 	"quotad/internal/quota/usage"
 )
 
@@ -16,6 +19,7 @@ import (
 type counted struct {
 	lineRef
 	booked usage.Sum
+	held   *rating.Held // of a level meter
 	taken  []taken
 	queued []usage.Key
 }
@@ -42,9 +46,13 @@ const selectQueued = `
 	FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS w (customer, meter, start_at, end_at, n), LATERAL (
 		SELECT * FROM open_adjustments WHERE customer = w.customer AND hour >= w.start_at AND hour < w.end_at AND meter = w.meter OFFSET 0) q`
 
-// count reads what there is of the hours of lines.
+// count reads what there is of the hours of lines, but for those of which months were taken out.
 func (p *page) count(ctx context.Context) error {
-	lines := p.lines(billing.LineUsage, billing.LineCorrection)
+	archive, err := usage.ReadArchive(ctx, p.tx)
+	if err != nil {
+		return err
+	}
+	lines := slices.DeleteFunc(p.lines(billing.LineUsage, billing.LineCorrection), func(r lineRef) bool { return r.l.From < archive.Before })
 	if len(lines) == 0 {
 		return nil
 	}
@@ -69,6 +77,9 @@ func (p *page) count(ctx context.Context) error {
 	for n, sum := range sums {
 		p.counted = append(p.counted, counted{lineRef: lines[n], booked: sum})
 	}
+	if err := p.held(ctx, spans); err != nil {
+		return err
+	}
 	var n int
 	var t taken
 	rows, _ := p.tx.Query(ctx, selectTaken, customers, meters, starts, ends)
@@ -85,6 +96,25 @@ func (p *page) count(ctx context.Context) error {
 		p.counted[n-1].queued = append(p.counted[n-1].queued, key)
 		return nil
 	})
+	return err
+}
+
+// held reads what was held, for lines of level meters. spans are those of the counted lines.
+func (p *page) held(ctx context.Context, spans []usage.Span) error {
+	var of []usage.Span
+	var places []int
+	for n, span := range spans {
+		if model.IsLevel(span.Meter) {
+			of, places = append(of, span), append(places, n)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	all, err := usage.Levels(ctx, p.tx, of)
+	for n, h := range all {
+		p.counted[places[n]].held = (*rating.Held)(&h)
+	}
 	return err
 }
 

@@ -21,11 +21,12 @@ type ahead struct {
 func (p *page) aheads() (all []ahead) {
 	for _, r := range p.lines(billing.LineBase) {
 		of := periodOf(r.i)
+		own := p.terms[of]
 		switch {
 		case r.i.Status == billing.StatusVoid:
 			continue
 		case r.i.Kind == billing.KindOpening:
-		case r.l.From >= r.i.PeriodEnd:
+		case r.l.From >= r.i.PeriodEnd && !own.Period.BaseGoesOn():
 			of.N++
 		default:
 			continue // it is of its own period, see assembly.Terms.Rerate
@@ -65,7 +66,7 @@ func (p *page) advance(ctx context.Context) error {
 			p.tell(RatedIsBilled, a.i, Disagreement{}.on(a.l.From).says(fmt.Sprintf("Line %d: there is no billing period that begins with this base price in advance.", a.l.N)))
 			continue
 		}
-		if t.Plan.Version != a.l.PlanVersion || t.AdvanceBase(a.l.To) != a.l.AmountMinor {
+		if t.Period.BaseOf().Version != a.l.PlanVersion || t.AdvanceBase(a.l.To) != a.l.AmountMinor {
 			other, terms[a.of] = append(other, a), t
 		}
 	}

@@ -107,7 +107,7 @@ func withoutInvoice(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64]
 }
 
 // What is left of a credit is the sum of its entries. What was granted is the credit's amount, so
-// granted = applied − returned + expired + left.
+// granted = applied − returned + expired + withdrawn + left.
 const selectBadCredits = `
 	SELECT c.customer_id, c.id, c.amount_minor, c.left_minor, e.granted, e.sum, e.signs FROM credits c, LATERAL (
 		SELECT coalesce(sum(amount_minor) FILTER (WHERE kind = 'granted'), 0)::bigint AS granted, coalesce(sum(amount_minor), 0)::bigint AS sum,

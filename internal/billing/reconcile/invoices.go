@@ -12,6 +12,8 @@ import (
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/invoices"
+	"quotad/internal/billing/rating"
+	"quotad/internal/plans"
 )
 
 // nextInvoices lists invoices that are final. Drafts are assembled again whenever they are read. They
@@ -25,7 +27,7 @@ const noInvoice = "00000000-0000-0000-0000-000000000000"
 // number and its digest.
 func (r *Reconciler) walkInvoices(ctx context.Context, found *findings) error {
 	w := walk[string]{
-		r: r, rows: "invoices", checks: []string{UsageIsBilled, LinesAreTotals, RatedIsBilled, NumbersHaveNoGap, DigestsMatch, AllIsClaimed, GivenBackOnce},
+		r: r, rows: "invoices", checks: []string{UsageIsBilled, LinesAreTotals, RatedIsBilled, NumbersHaveNoGap, DigestsMatch, AllIsClaimed, GivenBackOnce, DueIsSettled},
 		next: func(ctx context.Context, tx pgx.Tx, after string, n int) ([]string, error) {
 			rows, _ := tx.Query(ctx, nextInvoices, after, n)
 			return pgx.CollectRows(rows, pgx.RowTo[string])
@@ -63,7 +65,7 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	if p.terms, err = p.stored.Terms(ctx, p.tx, keys); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(context.Context) error{p.count, p.usage, p.copies, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.claimed, p.givenBack} {
+	for _, check := range []func(context.Context) error{p.count, p.usage, p.copies, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.claimed, p.givenBack, p.settled} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}
@@ -106,12 +108,27 @@ func (p *page) lines(kinds ...string) (all []lineRef) {
 func (p *page) usage(context.Context) error {
 	for n := range p.counted {
 		c := &p.counted[n]
-		if sum := c.quantity(); sum != c.l.Quantity {
+		if c.held != nil {
+			p.level(c)
+		} else if sum := c.quantity(); sum != c.l.Quantity {
 			p.tell(UsageIsBilled, c.i, Disagreement{Meter: c.l.Meter}.on(c.l.From).differs(sum, c.l.Quantity,
 				fmt.Sprintf("Line %d, %s, has another quantity than its hours and adjustments add up to.", c.l.N, c.l.Kind)))
 		}
 	}
 	return nil
+}
+
+// level checks that a line of a level meter bills what was held, by the price of its period.
+func (p *page) level(c *counted) {
+	terms, closed := p.terms[periodOf(c.i)]
+	if !closed {
+		return // see rated
+	}
+	line, _, err := terms.HeldLine(plans.Meter{Key: c.l.Meter}, *c.held)
+	if err != nil && !errors.Is(err, rating.ErrTooLarge) || line.Level != c.l.Level {
+		p.tell(UsageIsBilled, c.i, Disagreement{Meter: c.l.Meter}.on(c.l.From).differs(line.Quantity, c.l.Quantity,
+			fmt.Sprintf("Line %d, %s, has the level %s, and the changes of what was held make it %s.", c.l.N, c.l.Kind, c.l.Level.Exact, line.Level.Exact)))
+	}
 }
 
 // rated checks that the lines of periods are what their prices make of the quantities.
@@ -143,12 +160,13 @@ func (p *page) rated(context.Context) error {
 	return nil
 }
 
-// The number before each one is given, too. That it is the next one after the last, see
-// walkSellers.
+// The number before each one is given, too, but for one that the series was told to go on with. That
+// the seller's next number is the one after the last, see walkSellers.
 const selectGaps = `
 	SELECT i.id::text, i.seller, i.series, i.number FROM invoices i
 	WHERE i.id = ANY ($1::uuid[]) AND (i.number IS NULL OR i.number > 1
-		AND NOT EXISTS (SELECT FROM invoices b WHERE b.seller = i.seller AND b.series = i.series AND b.number = i.number - 1))`
+		AND NOT EXISTS (SELECT FROM invoices b WHERE b.seller = i.seller AND b.series = i.series AND b.prefix = i.prefix AND b.number = i.number - 1)
+		AND NOT EXISTS (SELECT FROM seller_skips k WHERE k.seller = i.seller AND k.series = i.series AND k.prefix = i.prefix AND k.number = i.number))`
 
 // numbers checks that no number before one is missing.
 func (p *page) numbers(ctx context.Context) error {

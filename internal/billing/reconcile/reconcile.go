@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/invoices"
 	"quotad/internal/plans/store"
+	"quotad/internal/quota/usage"
 )
 
 // Options configure a Reconciler. Both are required.
@@ -47,7 +49,7 @@ func (r *Reconciler) Run(ctx context.Context) (*Report, error) {
 		return nil, billing.ErrReconciling
 	}
 	found := newFindings()
-	for _, walk := range []func(context.Context, *findings) error{r.walkCharged, r.walkCustomers, r.walkInvoices, r.walkSellers} {
+	for _, walk := range []func(context.Context, *findings) error{r.walkCharged, r.walkCustomers, r.walkInvoices, r.walkSellers, r.walkStored} {
 		if err := walk(ctx, found); err != nil {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return nil, billing.ErrReconcileTime
@@ -56,7 +58,13 @@ func (r *Reconciler) Run(ctx context.Context) (*Report, error) {
 		}
 	}
 	report := found.report()
-	err := r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error { return report.name(ctx, tx) })
+	err := r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		archive, err := usage.ReadArchive(ctx, tx)
+		if err == nil && archive.Months > 0 {
+			report.Archived = &Archived{time.UnixMicro(archive.GoneBefore).UTC(), archive.Months}
+		}
+		return cmp.Or(err, report.name(ctx, tx))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reconcile: %w", store.Classify(err))
 	}

@@ -15,6 +15,7 @@ import (
 // The checks, in the order of the report.
 const (
 	ChargedIsBooked   = "charged_is_booked"
+	CapsCountBooked   = "caps_count_booked"
 	UsageIsBilled     = "usage_is_billed"
 	LinesAreTotals    = "lines_are_totals"
 	RatedIsBilled     = "rated_is_billed"
@@ -22,21 +23,31 @@ const (
 	NumbersHaveNoGap  = "numbers_have_no_gap"
 	DigestsMatch      = "digests_match"
 	AllIsClaimed      = "adjustments_are_claimed"
+	DueIsSettled      = "due_is_settled"
 	CreditsAddUp      = "credits_add_up"
 	GivenBackOnce     = "lines_are_given_back_once"
 	PeriodsCanClose   = "periods_can_close"
+	ChangesExist      = "changes_exist"
 )
 
 // checks are all of them.
 var checks = []string{
-	ChargedIsBooked, UsageIsBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch, AllIsClaimed,
-	GivenBackOnce, CreditsAddUp, PeriodsCanClose,
+	ChargedIsBooked, CapsCountBooked, UsageIsBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch, AllIsClaimed,
+	GivenBackOnce, DueIsSettled, CreditsAddUp, PeriodsCanClose, ChangesExist,
 }
 
 // Report is what a run found, in the words of client.Report.
 type Report struct {
-	OK     bool    `json:"ok"`
-	Checks []Check `json:"checks"`
+	OK       bool      `json:"ok"`
+	Checks   []Check   `json:"checks"`
+	Archived *Archived `json:"archived,omitempty"` // nil: no month was taken out
+}
+
+// Archived is what was taken out of the database. What was charged is held against the sums of it. Lines
+// of usage, and corrections, of that time cannot be held against hours any more.
+type Archived struct {
+	Before time.Time `json:"before"`
+	Months int       `json:"months"`
 }
 
 // Check is one thing that must hold for all rows of a kind.

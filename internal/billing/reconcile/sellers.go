@@ -2,16 +2,21 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
 
 const nextSellers = `SELECT key FROM sellers WHERE key > $1 ORDER BY key LIMIT $2`
 
-// The next number of a series follows the last that was given.
+// The next number of a series follows the last that was given, or is the one to go on with.
 const selectSellers = `
-	SELECT s.key, w.series, w.next, coalesce((SELECT max(i.number) FROM invoices i WHERE i.seller = s.key AND i.series = w.series), 0) + 1
-	FROM sellers s, LATERAL (VALUES ('live', s.next_number), ('test', s.next_test_number)) AS w (series, next)
+	SELECT s.key, w.series, w.prefix, w.next, greatest(
+		coalesce((SELECT max(i.number) FROM invoices i WHERE i.seller = s.key AND i.series = w.series AND i.prefix = w.prefix), 0) + 1,
+		(SELECT max(k.number) FROM seller_skips k WHERE k.seller = s.key AND k.series = w.series AND k.prefix = w.prefix))
+	FROM sellers s, LATERAL (
+		VALUES ('live', s.prefix, s.next_number), ('test', 'TEST-' || s.prefix, s.next_test_number)
+		UNION ALL SELECT n.series, n.prefix, n.next_number FROM seller_numbers n WHERE n.seller = s.key) AS w (series, prefix, next)
 	WHERE s.key = ANY ($1)`
 
 // walkSellers checks that the next number of each series of each seller follows the last one.
@@ -23,13 +28,13 @@ func (r *Reconciler) walkSellers(ctx context.Context, found *findings) error {
 			return pgx.CollectRows(rows, pgx.RowTo[string])
 		},
 		look: func(ctx context.Context, tx pgx.Tx, keys []string) (bad []wrong[string], err error) {
-			var key, series string
+			var key, series, prefix string
 			var next, expected int64
 			rows, _ := tx.Query(ctx, selectSellers, keys)
-			_, err = pgx.ForEachRow(rows, []any{&key, &series, &next, &expected}, func() error {
+			_, err = pgx.ForEachRow(rows, []any{&key, &series, &prefix, &next, &expected}, func() error {
 				if next != expected {
 					bad = append(bad, wrong[string]{key, NumbersHaveNoGap, Disagreement{Seller: key}.differs(expected, next,
-						"The seller's next number of the series "+series+" does not follow the last number of its invoices.")})
+						fmt.Sprintf("The seller's next number of the series %s with the prefix %q does not follow the last number of its invoices.", series, prefix))})
 				}
 				return nil
 			})

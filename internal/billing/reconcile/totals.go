@@ -130,8 +130,10 @@ func (s *sums) credits() {
 
 // notes checks that all credit notes of the invoice together took the tax of what they took.
 func (s *sums) notes() {
+	// What is open again, since a payment was reversed, is finalized even where notes took all.
 	whole := s.of.subtotal > 0 && s.of.subtotal == s.i.SubtotalMinor
-	if whole != (s.i.Status == billing.StatusCredited) || s.of.subtotal > max(0, s.i.SubtotalMinor) {
+	fits := whole == (s.i.Status == billing.StatusCredited) || whole && s.i.Status == billing.StatusFinalized
+	if !fits || s.of.subtotal > max(0, s.i.SubtotalMinor) {
 		s.p.tell(LinesAreTotals, s.i, Disagreement{}.differs(s.i.SubtotalMinor, s.of.subtotal,
 			"An invoice is credited when credit notes took all of its subtotal, and never more. Its status is "+s.i.Status+"."))
 	}
@@ -162,7 +164,11 @@ func (s *sums) note() {
 	}
 	s.equal(tax, s.i.TaxMinor, "The tax is not the sum of the taxes.")
 	s.equal(total, s.i.TotalMinor, "The total is not the subtotal with its tax.")
-	if s.of.granted != 0 {
-		s.equal(-s.i.TotalMinor, s.of.granted, "The note became a credit of another amount.")
+	money := billing.NoteMoney{}
+	if s.i.Money != nil {
+		money = *s.i.Money
 	}
+	s.equal(-s.i.TotalMinor, money.OpenMinor+money.CarriedMinor+money.OutsideMinor+money.ReturnedMinor, "Where the note's money went does not add up to its total.")
+	s.equal(money.CarriedMinor, s.of.granted, "The note became a credit of another amount.")
+	s.equal(money.ReturnedMinor, s.of.returned, "The note returned another amount to credits.")
 }

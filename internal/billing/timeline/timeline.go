@@ -64,21 +64,33 @@ type Version struct {
 	Number            int
 	All               bool
 	Change, CreatedAt int64
+	BaseEvery         int // intervals that its base price is for; 0 is 1
 }
 
 // First returns the first period, which begins at StartsAt. ok is false where billing ends
 // before it begins.
-func (t *Timeline) First() (p billing.Period, ok bool) { return t.from(0, 0, t.StartsAt) }
+func (t *Timeline) First() (p billing.Period, ok bool) { return t.start(0, t.StartsAt) }
 
 // Resume returns the first period of a chain, which begins where the break ends.
-func (t *Timeline) Resume(chain int) (p billing.Period, ok bool) { return t.from(chain, 0, t.Break.To) }
+func (t *Timeline) Resume(chain int) (p billing.Period, ok bool) { return t.start(chain, t.Break.To) }
+
+// start returns the first period of a chain.
+func (t *Timeline) start(chain int, at int64) (p billing.Period, ok bool) {
+	if p, ok = t.from(chain, 0, at); ok {
+		p.Base = t.newBase(&p)
+	}
+	return p, ok
+}
 
 // Next returns the period that follows p. ok is false where none does.
 func (t *Timeline) Next(p *billing.Period) (next billing.Period, ok bool) {
 	if t.Break != nil && p.End >= t.Break.From && p.End <= t.Break.To {
-		return t.from(p.Chain+1, 0, t.Break.To)
+		return t.start(p.Chain+1, t.Break.To)
 	}
-	return t.from(p.Chain, p.N+1, p.End)
+	if next, ok = t.from(p.Chain, p.N+1, p.End); ok {
+		next.Base = t.nextBase(p, &next)
+	}
+	return next, ok
 }
 
 // At returns the period that holds an instant: open, or one that follows it. ok is false
@@ -106,9 +118,14 @@ func (t *Timeline) At(open billing.Period, at int64) (p billing.Period, ok bool,
 // or before.
 func (t *Timeline) Again(p *billing.Period, repriced bool) (again billing.Period, ok bool) {
 	again, ok = t.from(p.Chain, p.N, p.Start)
-	if !ok || repriced {
-		return again, ok
+	if !ok {
+		return again, false
 	}
+	if repriced {
+		again.Base = t.baseAgain(p, &again)
+		return again, true
+	}
+	again.Base = p.Base
 	again.PlanID, again.Version, again.Prices = p.PlanID, p.Version, p.Prices
 	again.FullStart, again.FullEnd = p.FullStart, p.FullEnd
 	again.KnownEnd = p.KnownEnd // up to there a base in advance was charged, wherever it ends

@@ -22,6 +22,15 @@ const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
 //
 // Errors: session.ErrUnavailable when the database could not be asked.
 func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*model.Target, error) {
+	return c.targetsOf(ctx, counters, false)
+}
+
+// CappedTargets are Targets that have caps, too. Those of each customer with one are read.
+func (c *Catalog) CappedTargets(ctx context.Context, counters []model.CounterKey) ([]*model.Target, error) {
+	return c.targetsOf(ctx, counters, true)
+}
+
+func (c *Catalog) targetsOf(ctx context.Context, counters []model.CounterKey, capped bool) ([]*model.Target, error) {
 	m := c.memory.Load()
 	entries, err := c.entriesByID(ctx, m, counters)
 	if err != nil {
@@ -35,11 +44,16 @@ func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*
 	for _, e := range entries {
 		e.reached.Store(now) // nobody else has it yet
 		t, err := c.termsFor(ctx, m, e)
+		if err == nil && capped && e.capped {
+			err = c.capTerms(ctx, m, t, nil)
+		}
 		if err != nil {
 			return nil, err
 		}
+		applied := m.applied.Load()
 		// See terms: the parts were true together only if all of them are still valid.
 		if t.valid() && c.memory.Load() == m {
+			t.rightAsOf(applied)
 			all[e.id] = t
 		}
 	}
@@ -82,5 +96,6 @@ func (t *terms) targetByID(meter int32) *model.Target {
 	}
 	target := model.NewTarget(t.change, t.entry.id, meter, nil, t.periods(), t.testClock())
 	target.Lost = true
+	target.SetHistory(t.history, &t.asOf)
 	return target
 }

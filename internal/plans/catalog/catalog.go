@@ -3,7 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"math"
 	"sync/atomic"
@@ -12,7 +12,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
 
+	"quotad/internal/cache"
 	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
 )
 
@@ -46,7 +49,10 @@ type Options struct {
 	// DefaultPlan is the key of the plan on which a first hit makes a customer. It is the same
 	// on all nodes. When it is empty only PutCustomer makes customers.
 	DefaultPlan string
-	Log         *slog.Logger // nil: slog.Default
+	// Caps is what the caps of a customer with this id are, from the billing period that runs on: as
+	// accounts.Hooks has it. q is the pool, or a transaction. Nil: there are none.
+	Caps func(ctx context.Context, q postgres.Querier, customer int64) ([]plans.CapPeriod, error)
+	Log  *slog.Logger // nil: slog.Default
 }
 
 // Catalog is a node's memory of who may do what: customers, the plan versions in force for
@@ -56,7 +62,7 @@ type Options struct {
 // Everything in the memory carries a change number: the newest one in the snapshot that it was
 // read by. A change invalidates all that it concerns and that was read before it. So the
 // catalog never uses a read that a change overtook. Nor does it use a plan and a customer that
-// were not true at one moment (see memory.go).
+// were not true at one moment (see memory).
 //
 // In an outage of the database the memory goes on answering. Fresh says whether it may be
 // behind. It is safe for concurrent use.
@@ -67,11 +73,12 @@ type Catalog struct {
 	poller    poller
 	memory    atomic.Pointer[memory]
 	trouble   atomic.Pointer[error] // why the last poll failed; nil: it did not
-	confirmed atomic.Int64          // Monotonic when the last successful poll began, or never
-	wake      chan struct{}         // to the poller: somebody says there are changes
-	lookups   chan struct{}         // bounds the key look-ups under way
-	welcomes  chan struct{}         // bounds the customers being made
-	uses      uses                  // of keys
+	wentBack  atomic.Int64
+	confirmed atomic.Int64  // Monotonic when the last successful poll began, or never
+	wake      chan struct{} // to the poller: somebody says there are changes
+	lookups   chan struct{} // bounds the key look-ups under way
+	welcomes  chan struct{} // bounds the customers being made
+	uses      uses          // of keys
 }
 
 // New returns an empty catalog on a pool. Run keeps it current.
@@ -118,11 +125,11 @@ func (c *Catalog) Committed(ctx context.Context, number int64) {
 // could not be asked.
 func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
 	m := c.memory.Load()
-	if atLeast > m.applied.Load() {
-		if err := c.CatchUp(ctx, atLeast); err != nil {
+	if atLeast > 0 { // which hits have that were stale
+		if err := c.reach(ctx, atLeast); err != nil {
 			return nil, err
 		}
-		m = c.memory.Load()
+		return c.resolve(ctx, customer, meter)
 	}
 	if entry, ok := m.customers.Get(customer, 0); ok {
 		if r := entry.current(); r != nil {
@@ -155,47 +162,6 @@ func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*model.T
 // makes reports whether err says that the customer is missing and its first hit may make it.
 func (c *Catalog) makes(err error) bool {
 	return c.options.DefaultPlan != "" && errors.Is(err, plans.ErrUnknownCustomer) && !errors.Is(err, errGone)
-}
-
-// MeterTarget is one meter of a customer's plan. Price is nil where the plan has none.
-type MeterTarget struct {
-	Meter  plans.Meter
-	Target *model.Target
-	Price  *plans.Price
-}
-
-// Account is what a customer has at one moment. All of it but the slice Meters is shared, and
-// must not be changed.
-type Account struct {
-	// Plan is the version in force, with the customer's features merged over the plan's.
-	// Meters are all meters of the plan: those of its list, then those that only limits name,
-	// then those that only prices name.
-	Plan      *plans.Plan
-	Meters    []MeterTarget
-	Clock     *model.TestClock // nil: it lives in PostgreSQL's time
-	Anonymous bool
-}
-
-// Meters returns what a customer has. With a default plan it also returns what an unknown
-// customer would have, and makes none. Errors: plans.ErrUnknownCustomer (also for an archived
-// one), and session.ErrUnavailable when the database could not be asked.
-func (c *Catalog) Meters(ctx context.Context, customer string) (*Account, error) {
-	r, err := c.terms(ctx, customer)
-	if c.makes(err) {
-		r, err = c.prospect(ctx, customer)
-	}
-	if err != nil {
-		return nil, err
-	}
-	all := make([]MeterTarget, len(r.version.order))
-	for i, inPlan := range r.version.order {
-		meter, err := c.meter(ctx, inPlan.key)
-		if err != nil {
-			return nil, fmt.Errorf("meter %s of plan %s: %w", inPlan.key, r.version.plan.Key, err)
-		}
-		all[i] = MeterTarget{Meter: meter, Target: r.target(inPlan), Price: inPlan.price}
-	}
-	return &Account{Plan: r.shown, Meters: all, Clock: r.testClock(), Anonymous: r.entry.anonymous}, nil
 }
 
 // Fresh reports whether this node has confirmed within the last second that it has seen
@@ -232,3 +198,138 @@ func (c *Catalog) Evicted() uint64 { return c.memory.Load().customers.Evictions(
 
 // Applied is the newest change that counts on this node.
 func (c *Catalog) Applied() int64 { return c.memory.Load().applied.Load() }
+
+// Bounds of what is remembered beside customers. All of it can be read again.
+const (
+	maxPlansKept    = 10_000
+	maxVersionsKept = 10_000
+	maxClocksKept   = 10_000
+	maxMetersKept   = 20_000 // the keys that are no meters, too
+	maxUnknownKept  = 20_000
+	maxByIDKept     = 50_000 // keys of customers, and of meters, by their ids
+	maxKeys         = 10_000 // all live keys up to here; beyond, those that are used
+)
+
+// memory is what a node knows. It is replaced as a whole where the changes since cannot be
+// told one by one. An old memory then hears of no more changes, so its parts still agree with
+// each other.
+//
+// One rule makes it safe. Every fact has a floor: the number of the newest change that may
+// concern the fact. A fact is valid while it was read at the floor's number or later. A change
+// first raises its floors, in the order of the numbers, and only then applied. A fact is
+// remembered only after applied has reached the number that it was read at.
+//
+// So two facts that are found valid one after the other were both true at one moment. That is
+// the change number that the floors had reached when the first was checked.
+type memory struct {
+	applied   atomic.Int64         // every change up to this number counts
+	contacted bool                 // this memory began with a poll
+	mark      atomic.Pointer[mark] // the change with the number applied, as a poll saw it
+
+	generation uint64 // the number of this memory; packed values of other generations are ignored
+	since      int64  // µs; packed instants are distances from here, which take few bytes
+
+	seed   maphash.Seed
+	floors [numFloors]atomic.Int64
+
+	customers *cache.Cache[string, *customerEntry]
+	packed    *packing                             // more customers, packed; it outlives this memory
+	unknown   *cache.Cache[string, *customerEntry] // keys that are no customer's
+	plans     *cache.Cache[string, *planEntry]
+	versions  *cache.Cache[versionKey, *version]    // immutable, always valid
+	editions  *cache.Cache[string, []plans.Edition] // of plans, up to the newest version that was read
+	clocks    *cache.Cache[string, *clockEntry]
+	meters    *cache.Cache[string, *meterEntry]
+	keys      atomic.Pointer[keyring]
+	lateKeys  *cache.Cache[keyHash, *liveKey] // keys that were used and are not in the keyring
+	endedKeys *cache.Cache[keyHash, struct{}] // keys that were in the keyring and were revoked
+	returning atomic.Pointer[meterSet]        // nil: unknown, so every meter counts as one; see Returns
+
+	customerKeys *cache.Cache[int64, string] // hints: the key may be another customer's by now
+	meterKeys    *cache.Cache[int32, string] // of meters beside a plan's own; immutable
+
+	flights  singleflight.Group // reads under way, by kind and key
+	readings readings           // of customers
+}
+
+// numFloors is how many floors there are. Subjects of one hash share a floor: a change of one
+// invalidates the others, which costs one more read.
+const numFloors = 4096
+
+type subject struct{ kind, key string }
+
+func newMemory(generation uint64, customers int, packed *packing) *memory {
+	m := &memory{
+		generation: generation,
+		packed:     packed,
+
+		seed:      maphash.MakeSeed(),
+		customers: newCache[string, *customerEntry](customers),
+		unknown:   newCache[string, *customerEntry](min(customers, maxUnknownKept)),
+		plans:     newCache[string, *planEntry](maxPlansKept),
+		versions:  newCache[versionKey, *version](maxVersionsKept),
+		editions:  newCache[string, []plans.Edition](maxPlansKept),
+		clocks:    newCache[string, *clockEntry](maxClocksKept),
+		meters:    newCache[string, *meterEntry](maxMetersKept),
+		lateKeys:  newCache[keyHash, *liveKey](maxKeys),
+		endedKeys: newCache[keyHash, struct{}](maxEndedKept),
+
+		customerKeys: newCache[int64, string](min(customers, maxByIDKept)),
+		meterKeys:    newCache[int32, string](min(customers, maxByIDKept)),
+	}
+	m.mark.Store(new(mark))
+	m.customers.OnEvict(m.pack)
+	return m
+}
+
+// newCache: a size is never below 1 here.
+func newCache[K comparable, V any](size int) *cache.Cache[K, V] {
+	c, err := cache.New[K, V](size)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func (m *memory) fact(kind, key string, asOf int64) fact {
+	return fact{asOf, m.floor(kind, key)}
+}
+
+func (m *memory) floor(kind, key string) *atomic.Int64 {
+	return &m.floors[maphash.Comparable(m.seed, subject{kind, key})%numFloors]
+}
+
+// remember stores a value, unless a change has made it invalid, or a newer read of it is
+// stored.
+func remember[K comparable, V interface{ read() *fact }](in *cache.Cache[K, V], key K, value V) {
+	in.AddIf(key, 0, func(old V, ok bool) (V, int64, bool) {
+		keep := value.read().valid() && (!ok || old.read().asOf <= value.read().asOf)
+		return value, cache.NoExpiry, keep
+	})
+}
+
+// apply makes one change count. Only one goroutine at a time calls it.
+func (m *memory) apply(c change) {
+	if c.kind == store.KindErased {
+		// The key of an erased customer is gone from this change. Keys are taken out after a
+		// minute. So only a node that was away comes here, and it invalidates everything.
+		for i := range m.floors {
+			m.floors[i].Store(c.number)
+		}
+		return
+	}
+	m.floor(c.kind, c.key).Store(c.number)
+	// These entries are invalid now and would not be used. Removing them frees their memory.
+	switch c.kind {
+	case store.KindCustomer:
+		m.customers.Remove(c.key)
+		m.unknown.Remove(c.key)
+		m.packed.customers.Remove(c.key)
+	case store.KindPlan:
+		m.plans.Remove(c.key)
+	case store.KindClock:
+		m.clocks.Remove(c.key)
+	case store.KindMeter:
+		m.meters.Remove(c.key)
+	}
+}

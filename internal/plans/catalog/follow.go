@@ -77,8 +77,8 @@ func (c *Catalog) signal() {
 }
 
 // CatchUp returns when every change up to number counts on this node. It asks the database
-// only if one does not count yet. Errors: session.ErrUnavailable, and a plain error when the
-// database has no such change.
+// only if one does not count yet. Errors: session.ErrUnavailable, and session.ErrBusy when
+// the database has no such change: it went back meanwhile.
 func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
 	// The first poll may be one that began before the change was made. The second one cannot
 	// be.
@@ -95,7 +95,22 @@ func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
 		}
 	}
 	if applied := c.Applied(); applied < number {
-		return fmt.Errorf("change %d is not in the database, whose newest is %d", number, applied)
+		return fmt.Errorf("%w: it went back from change %d to %d", session.ErrBusy, number, applied)
+	}
+	return nil
+}
+
+// Renew returns when every change counts on this node that was made before the call. Errors:
+// session.ErrUnavailable.
+func (c *Catalog) Renew(ctx context.Context) error {
+	for ends := 0; ends < 2; { // the first poll may have begun before the call
+		more, err := c.poll(ctx)
+		if err != nil {
+			return err
+		}
+		if !more {
+			ends++
+		}
 	}
 	return nil
 }
@@ -127,8 +142,8 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 	if err != nil {
 		return false, err
 	}
-	if !m.contacted || !follows(changes, last, newest, m.mark) {
-		return false, c.reload(ctx, conn, newest, changes, last, m.contacted)
+	if !m.contacted || !follows(changes, *m.mark.Load(), newest) {
+		return false, c.reload(ctx, conn, newest, changes)
 	}
 	if last > 0 {
 		changes = changes[1:]
@@ -158,7 +173,7 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 		m.apply(change)
 	}
 	end := changes[len(changes)-1]
-	m.mark = end.at
+	m.mark.Store(new(end.mark()))
 	m.applied.Store(end.number)
 	return end.number < newest, nil
 }
@@ -167,8 +182,9 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 // applied change must still be there, unchanged, and no number may be missing. Otherwise the
 // node was away for longer than changes are kept, or this is another database, or an older
 // state of it.
-func follows(changes []change, last, newest, mark int64) bool {
-	if last > 0 && (len(changes) == 0 || changes[0].number != last || changes[0].at != mark) {
+func follows(changes []change, seen mark, newest int64) bool {
+	last := seen.number
+	if last > 0 && (len(changes) == 0 || changes[0].mark() != seen) {
 		return false
 	}
 	next := max(last, 1)
@@ -181,12 +197,24 @@ func follows(changes []change, last, newest, mark int64) bool {
 	return newest >= last && (newest == last || len(changes) > 0)
 }
 
+// wentBack reports whether changes that do not follow the one that was seen show that history went
+// back: the seen one is gone, or another has its number. A node that was away for long may have
+// missed changes that are kept no more.
+func wentBack(changes []change, seen mark, newest int64) bool {
+	if len(changes) > 0 && changes[0].number == seen.number {
+		return changes[0].token != seen.token
+	}
+	return seen.number > newest-store.KeptChanges
+}
+
+const selectNewest = `SELECT at, token FROM changes WHERE number = $1`
+
 // reload replaces the memory by an empty one that begins at the newest change.
-func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn, newest int64, changes []change, last int64, contacted bool) error {
+func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn, newest int64, changes []change) error {
 	old := c.memory.Load()
 	m := newMemory(old.generation+1, c.options.Customers, old.packed)
-	mark, err := changeMark(ctx, conn, newest)
-	if err != nil {
+	began, at := mark{number: newest}, time.UnixMicro(0)
+	if err := conn.QueryRow(ctx, selectNewest, newest).Scan(&at, &began.token); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
 	keys, err := readKeys(ctx, conn)
@@ -200,11 +228,41 @@ func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn, newest int64, chan
 	m.keys.Store(keys)
 	m.returning.Store(returning)
 	m.applied.Store(newest)
-	m.mark, m.since, m.contacted = mark, mark, true
+	m.mark.Store(&began)
+	m.since, m.contacted = at.UnixMicro(), true
 	c.memory.Store(m)
-	if contacted {
+	switch seen := old.mark.Load(); {
+	case !old.contacted:
+	case wentBack(changes, *seen, newest):
+		c.wentBack.Add(1)
+		c.options.Log.Warn("the database went back: changes that this node saw are not there any more. It forgot everything, and goes by what is there now. "+
+			"After a failover or a restore, make again the admin writes that were lost", "seen", seen.number, "newest", newest)
+	default:
 		c.options.Log.Warn("the changes in the database do not follow those seen; forgot everything",
-			"seen", last, "newest", newest, "read", len(changes))
+			"seen", seen.number, "newest", newest, "read", len(changes))
 	}
 	return nil
 }
+
+// Confirm makes sure, on a new connection, that its database has the newest change that this node
+// saw. If the database does not have it, the memory is replaced, as a poll would do. So what was
+// resolved before has another History.
+func (c *Catalog) Confirm(ctx context.Context, conn *pgx.Conn) error {
+	if m := c.memory.Load(); m.contacted {
+		same, err := m.mark.Load().has(ctx, conn)
+		if err != nil || same && c.memory.Load() == m {
+			return err
+		}
+	}
+	return c.poller.instead(func() error {
+		_, err := c.pollPage(ctx, conn)
+		return err
+	})
+}
+
+// History is another number whenever the changes in the database did not follow those seen, see
+// model.Target.SetHistory.
+func (c *Catalog) History() uint64 { return c.memory.Load().generation }
+
+// WentBack is how often this node found that the database went back.
+func (c *Catalog) WentBack() int64 { return c.wentBack.Load() }

@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -130,7 +133,7 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 	for name, damage := range map[string]string{
 		"pruned":    `DELETE FROM changes WHERE number <= (SELECT number FROM change_number) - 1`,
 		"restored":  `DELETE FROM changes; UPDATE change_number SET number = 1; INSERT INTO changes VALUES (1, 'plan', 'x')`,
-		"forked":    `UPDATE changes SET at = at + interval '1 second'`,
+		"forked":    `UPDATE changes SET token = gen_random_uuid()`,
 		"emptied":   `DELETE FROM changes; UPDATE change_number SET number = 0`,
 		"a missing": `DELETE FROM changes WHERE number = (SELECT number FROM change_number) - 1`,
 	} {
@@ -165,6 +168,63 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 				t.Errorf("limit %d", planstest.LimitOf(got))
 			}
 		})
+	}
+}
+
+// A new session finds out whether its database has what this node saw, and only then is used. What
+// was resolved before is of another history otherwise.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := planstest.NewStore(t, url)
+	planstest.Populate(t, admin)
+	options, log := testOptions(), new(pgtest.Log)
+	options.Log = slog.New(slog.NewTextHandler(log, nil))
+	c := idleCatalog(t, url, options)
+	confirm := func() {
+		t.Helper()
+		conn := planstest.Must[*pgx.Conn](t)(postgres.Connect(t.Context(), url, nil))
+		defer func() { _ = conn.Close(t.Context()) }()
+		if err := c.Confirm(t.Context(), conn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	confirm() // the first contact
+	first := c.History()
+	before := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+	planstest.PutPlan(t, admin, "basic", planstest.Hourly(7))
+	confirm() // what is new is no other history
+	if c.History() != first || before.History != first || c.WentBack() != 0 {
+		t.Fatalf("history %d, of the target %d, and first %d; it went back %d times", c.History(), before.History, first, c.WentBack())
+	}
+	planstest.Declare(t, admin, "other")
+	newest := planstest.ChangeNumber(t, admin)
+	for i, damage := range []string{
+		`UPDATE changes SET token = gen_random_uuid()`,
+		`UPDATE change_number SET number = number - 1; DELETE FROM changes WHERE number > (SELECT number FROM change_number)`,
+	} {
+		if _, err := c.poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pgtest.Exec(t, url, damage)
+		confirm()
+		confirm()
+		if _, err := c.poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+		if want := first + uint64(i) + 1; c.History() != want || after.History != want || c.WentBack() != int64(i)+1 {
+			t.Errorf("%s: history %d, of the target %d, and not %d; it went back %d times", damage, c.History(), after.History, want, c.WentBack())
+		}
+	}
+	if c.Applied() != newest-1 || log.Count("the database went back") != 2 {
+		t.Errorf("change %d of %d; logged:\n%s", c.Applied(), newest-1, log)
+	}
+	if got, err := c.Resolve(t.Context(), "acme", "api", newest-1); err != nil || got.AsOf() != newest-1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := c.Resolve(t.Context(), "acme", "api", newest); !errors.Is(err, session.ErrBusy) {
+		t.Errorf("a lost change was reached: %v, %v", got, err)
 	}
 }
 

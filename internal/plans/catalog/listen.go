@@ -7,6 +7,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres"
 )
 
 const (
@@ -47,11 +49,11 @@ func (c *Catalog) listen(ctx context.Context) {
 func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
 	within, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
-	conn, err := connect(within, c.pool, listenerName)
+	conn, err := postgres.ConnectLike(within, c.pool, listenerName)
 	if err != nil {
 		return false, err
 	}
-	defer closeWithin(conn, listenTimeout)
+	defer closeWithin(conn)
 	if _, err := conn.Exec(within, "LISTEN quotad_changes"); err != nil {
 		return false, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/singleflight"
@@ -25,20 +26,26 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 	}
 	for range maxAttempts {
 		m := c.memory.Load()
+		applied := m.applied.Load()
 		entry, err := c.customer(ctx, m, key)
 		if err != nil {
 			return nil, err
 		}
 		if t := entry.current(); t != nil {
+			t.rightAsOf(applied)
 			return t, nil
 		}
 		t, err := c.termsFor(ctx, m, entry)
+		if err == nil && entry.capped {
+			err = c.capTerms(ctx, m, t, entry.terms.Load())
+		}
 		if err != nil {
 			return nil, err
 		}
 		// Each part was valid when it was read. Only if all are still valid were they true at
 		// one moment. Two callers may make terms at once; the later ones replace equal ones.
 		if t.valid() && c.memory.Load() == m {
+			t.rightAsOf(applied)
 			entry.terms.Store(t)
 			return t, nil
 		}
@@ -49,21 +56,39 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 // termsFor makes the terms of a customer's entry. The caller checks whether they are still
 // valid.
 func (c *Catalog) termsFor(ctx context.Context, m *memory, entry *customerEntry) (*terms, error) {
-	plan, err := c.plan(ctx, m, entry.plan)
-	if err != nil {
-		return nil, err
-	}
-	version, err := c.version(ctx, m, versionKey{plan.id, entry.effective(plan)})
-	if err != nil {
-		return nil, err
-	}
 	var clock *clockEntry
 	if entry.clock != "" {
+		var err error
 		if clock, err = c.clock(ctx, m, entry.clock); err != nil {
 			return nil, err
 		}
 	}
-	return newTerms(entry, plan, clock, version), nil
+	plan, version, err := c.versionOn(ctx, m, &entry.onPlan)
+	if err != nil {
+		return nil, err
+	}
+	now, s := entry.instant(clock), entry.scheduled
+	if !s.counts(now, clock) {
+		if s != nil { // so that it is in memory at its instant, in an outage, too
+			_, _, _ = c.versionOn(ctx, m, &s.onPlan)
+		}
+		return newTerms(m.generation, entry, now, &entry.onPlan, plan, clock, version, nil), nil
+	}
+	plan, next, err := c.versionOn(ctx, m, &s.onPlan)
+	if err != nil {
+		return nil, err
+	}
+	return newTerms(m.generation, entry, now, &s.onPlan, plan, clock, next, version), nil
+}
+
+// versionOn returns a plan that somebody is on, and the version of it that is in force for them.
+func (c *Catalog) versionOn(ctx context.Context, m *memory, on *onPlan) (*planEntry, *version, error) {
+	plan, err := c.plan(ctx, m, on.plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := c.version(ctx, m, versionKey{plan.id, on.effective(plan)})
+	return plan, v, err
 }
 
 // recall returns a fact from memory, or else reads it. Callers that ask at the same time share
@@ -127,24 +152,40 @@ const entryOfCustomer = `
 		CASE WHEN EXISTS (SELECT FROM limit_rates WHERE customer_id = c.id) THEN (
 			SELECT jsonb_object_agg(r.limit_name, jsonb_build_object('change', r.change, 'at', r.at, 'rates', r.rates, 'until', r.until))
 			FROM limit_rates r WHERE r.customer_id = c.id) ELSE '{}' END,
-		(extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+		c.suspended_at, c.suspended_reason,
+		(SELECT a.ends_at FROM billing_accounts a WHERE a.customer_id = c.id AND a.after_end = 'block'),
+		s.at, coalesce(s.change, 0), coalesce(q.key, ''), coalesce(s.joined_version, 0), coalesce(s.pinned_version, 0),
+		EXISTS (SELECT FROM caps WHERE customer_id = c.id)
 	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
+	LEFT JOIN scheduled_changes s ON s.customer_id = c.id LEFT JOIN plans q ON q.id = s.plan_id
 	WHERE c.archived_at IS NULL`
 
 // scanEntry reads a row of entryOfCustomer. An error with a key is about the stored data of
-// that customer. An error without a key is about the read.
+// that customer. An error without a key is about the read. Whoever read it says by the node's clock
+// when that was (reached): a step of the database's clock must not end an override early.
 func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error) {
 	e = &customerEntry{known: true}
-	var asOf, now int64
+	var asOf int64
 	var timezone, anchor string
 	var features, former, overrides, rates []byte
 	var cuts []int64
-	err = row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &cuts, &overrides, &rates, &now)
+	var suspended *time.Time
+	var reason string
+	var next scheduled
+	var nextAt *int64
+	err = row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &cuts, &overrides, &rates,
+		&suspended, &reason, &e.ends, &nextAt, &next.change, &next.plan, &next.joined, &next.pinned, &e.capped)
 	if err != nil {
 		return "", nil, err
 	}
 	e.fact = m.fact(store.KindCustomer, key, asOf)
-	e.reached.Store(now) // what has ended by then needs no hit that finds it out
+	if nextAt != nil {
+		next.at = *nextAt
+		e.scheduled = &next
+	}
+	if suspended != nil {
+		e.suspension = &plans.Suspension{Reason: reason, At: suspended.UTC()}
+	}
 	var before []plans.FormerPeriods
 	if len(former) > emptyDocument {
 		err = plans.ReadStored(former, &before)

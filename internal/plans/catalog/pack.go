@@ -30,6 +30,7 @@ func newPacking(bytes int) *packing {
 // plain reports whether a customer has nothing that others on its plan do not have.
 func (e *customerEntry) plain() bool {
 	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 && len(e.rates) == 0 &&
+		e.suspension == nil && e.ends == nil && e.scheduled == nil && !e.capped &&
 		e.periods.Before == nil && len(e.periods.Cuts) <= maxPackedCuts
 }
 

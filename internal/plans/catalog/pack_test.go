@@ -35,9 +35,12 @@ func TestPackedCustomersComeBackAsTheyWere(t *testing.T) {
 		e := &customerEntry{
 			known: true, fact: m.fact(store.KindCustomer, key, number.Draw(t, "as of")),
 			id: number.Draw(t, "id"), change: number.Draw(t, "change"),
-			plan: rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "plan"), anonymous: rapid.Bool().Draw(t, "anonymous"),
-			pinned: int(rapid.Int32Min(0).Draw(t, "pinned")), joined: int(rapid.Int32Min(0).Draw(t, "joined")),
-			periods: calendar.Periods{Zone: zone, Anchor: anchor},
+			onPlan: onPlan{
+				plan:   rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "plan"),
+				pinned: int(rapid.Int32Min(0).Draw(t, "pinned")), joined: int(rapid.Int32Min(0).Draw(t, "joined")),
+			},
+			anonymous: rapid.Bool().Draw(t, "anonymous"),
+			periods:   calendar.Periods{Zone: zone, Anchor: anchor},
 		}
 		if cuts := rapid.SliceOfN(rapid.Int64Range(calendar.MinInstant, calendar.MaxInstant), 0, maxPackedCuts).Draw(t, "cuts"); len(cuts) > 0 {
 			e.periods.Cuts = cuts
@@ -66,10 +69,13 @@ func TestOnlyPlainCustomersArePacked(t *testing.T) {
 		"an override":          func(e *customerEntry) { e.overrides = map[string]plans.StoredOverride{"a": {}} },
 		"other rates before":   func(e *customerEntry) { e.rates = map[string]*plans.OwnRates{"a": {}} },
 		"other periods before": func(e *customerEntry) { e.periods.Before = &calendar.Periods{Zone: time.UTC} },
+		"a suspension":         func(e *customerEntry) { e.suspension = &plans.Suspension{Reason: "x"} },
+		"a scheduled change":   func(e *customerEntry) { e.scheduled = new(scheduled) },
+		"an end":               func(e *customerEntry) { e.ends = new(int64) },
 		"many cuts":            func(e *customerEntry) { e.periods.Cuts = make([]int64, maxPackedCuts+1) },
 		"nothing, being gone":  func(e *customerEntry) { e.known = false },
 	} {
-		e := &customerEntry{known: true, plan: "p", fact: m.fact(store.KindCustomer, name, 1), periods: calendar.Periods{Zone: time.UTC}}
+		e := &customerEntry{known: true, onPlan: onPlan{plan: "p"}, fact: m.fact(store.KindCustomer, name, 1), periods: calendar.Periods{Zone: time.UTC}}
 		change(e)
 		if m.pack(name, e); m.unpack(name) != nil {
 			t.Errorf("with %s: it is packed", name)

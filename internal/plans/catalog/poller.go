@@ -2,23 +2,36 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/postgres"
 )
 
-// change is one row of the table of changes. kind is one of the store's kinds. at, µs, is when
-// it was made: a restored database may have another change of the same number.
+// change is one row of the table of changes. kind is one of the store's kinds. at is when it was
+// made, µs. token tells it from another change of the same number, which a restored database may
+// have.
 type change struct {
 	number    int64
 	kind, key string
 	at        int64
+	token     [16]byte
 }
 
+// mark is a change that was seen. Number 0 is none, which every database has.
+type mark struct {
+	number int64
+	token  [16]byte
+}
+
+func (c *change) mark() mark { return mark{c.number, c.token} }
+
 const selectChanges = `
-	SELECT n.number, coalesce(c.number, 0), coalesce(c.kind, ''), coalesce(c.key, ''), coalesce(c.at, 'epoch')
+	SELECT n.number, coalesce(c.number, 0), coalesce(c.kind, ''), coalesce(c.key, ''), coalesce(c.at, 'epoch'), coalesce(c.token, '00000000-0000-0000-0000-000000000000')
 	FROM change_number n LEFT JOIN LATERAL (
 		SELECT * FROM changes WHERE number >= $1 ORDER BY number LIMIT $2) c ON true
 	ORDER BY c.number`
@@ -37,41 +50,37 @@ func (p *poller) use(ctx context.Context, do func(*pgx.Conn) error) (err error) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conn == nil || p.conn.IsClosed() {
-		if p.conn, err = connect(ctx, p.pool, pollerName); err != nil {
+		if p.conn, err = postgres.ConnectLike(ctx, p.pool, pollerName); err != nil {
 			return err
 		}
 	}
 	return do(p.conn)
 }
 
+// instead runs do, which polls on another connection. The next poll has a new one: that of before
+// may be to another server.
+func (p *poller) instead(do func() error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil {
+		closeWithin(p.conn)
+		p.conn = nil
+	}
+	return do()
+}
+
 func (p *poller) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conn != nil {
-		closeWithin(p.conn, listenTimeout)
+		closeWithin(p.conn)
 		p.conn = nil
 	}
 }
 
-// connect opens a connection like those of a pool, under a name of its own.
-func connect(ctx context.Context, pool *pgxpool.Pool, name string) (*pgx.Conn, error) {
-	config := pool.Config()
-	config.ConnConfig.RuntimeParams["application_name"] = name
-	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
-	if err == nil && config.AfterConnect != nil {
-		if err = config.AfterConnect(ctx, conn); err != nil {
-			closeWithin(conn, listenTimeout)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
-}
-
-// closeWithin closes a connection in order, within limit.
-func closeWithin(conn *pgx.Conn, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+// closeWithin closes a connection in order, within listenTimeout.
+func closeWithin(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), listenTimeout)
 	defer cancel()
 	_ = conn.Close(ctx)
 }
@@ -82,7 +91,7 @@ func changesFrom(ctx context.Context, from *pgx.Conn, first int64) (newest int64
 	rows, _ := from.Query(ctx, selectChanges, first, pollRows+1)
 	var c change
 	var at time.Time
-	_, err = pgx.ForEachRow(rows, []any{&newest, &c.number, &c.kind, &c.key, &at}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&newest, &c.number, &c.kind, &c.key, &at, &c.token}, func() error {
 		if c.number > 0 {
 			c.at = at.UnixMicro()
 			changes = append(changes, c)
@@ -92,10 +101,17 @@ func changesFrom(ctx context.Context, from *pgx.Conn, first int64) (newest int64
 	return newest, changes, err
 }
 
-const selectMark = `SELECT coalesce((SELECT at FROM changes WHERE number = $1), 'epoch')`
+const selectToken = `SELECT token FROM changes WHERE number = $1`
 
-func changeMark(ctx context.Context, from *pgx.Conn, number int64) (int64, error) {
-	var at time.Time
-	err := from.QueryRow(ctx, selectMark, number).Scan(&at)
-	return at.UnixMicro(), err
+// has reports whether the database has a change that was seen.
+func (m mark) has(ctx context.Context, from *pgx.Conn) (bool, error) {
+	if m.number == 0 {
+		return true, nil
+	}
+	var token [16]byte
+	err := from.QueryRow(ctx, selectToken, m.number).Scan(&token)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return token == m.token, err
 }

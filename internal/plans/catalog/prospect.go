@@ -45,7 +45,8 @@ func (c *Catalog) prospect(ctx context.Context, customer string) (*terms, error)
 		return nil, err
 	}
 	// The entry's id is 0, which no customer has, so there are no counters of it.
-	return newTerms(&customerEntry{anonymous: true, plan: v.plan.Key, periods: periods}, nil, nil, v), nil
+	e := &customerEntry{anonymous: true, onPlan: onPlan{plan: v.plan.Key}, periods: periods}
+	return newTerms(0, e, 0, &e.onPlan, nil, nil, v, nil), nil
 }
 
 // mayBeMade reports whether a hit may make a customer of this key.

@@ -159,6 +159,10 @@ const loadCustomers = entryOfCustomer + ` AND c.key = ANY ($1::text[])`
 
 // readKnown reads those of the customers that exist.
 func (c *Catalog) readKnown(ctx context.Context, m *memory, r *reading, keys []string) error {
+	now, err := c.options.Now(ctx)
+	if err != nil {
+		return err
+	}
 	rows, _ := c.pool.Query(ctx, loadCustomers, keys) // its error is that of rows
 	defer rows.Close()
 	for rows.Next() {
@@ -170,6 +174,7 @@ func (c *Catalog) readKnown(ctx context.Context, m *memory, r *reading, keys []s
 			r.bad[key] = err
 			continue
 		}
+		entry.reached.Store(now) // what has ended by then needs no hit that finds it out
 		r.found[key] = entry
 	}
 	return rows.Err()

@@ -133,3 +133,21 @@ func (c *Catalog) meterKey(ctx context.Context, v *version, id int32) (string, e
 		return key, err
 	})
 }
+
+// MaxResolves bounds how often an operation is judged again because its limits changed
+// meanwhile, or an override ended. Each further time needs another one within milliseconds.
+const MaxResolves = 4
+
+// WhileStale calls do with atLeast 0, for any change that this node has seen. While do answers
+// that its limits were stale, WhileStale calls it again with the newer change.
+func WhileStale(do func(atLeast int64) error) error {
+	atLeast := int64(0)
+	for try := 1; ; try++ {
+		err := do(atLeast)
+		stale, ok := errors.AsType[*model.StaleError](err)
+		if !ok || try == MaxResolves {
+			return err
+		}
+		atLeast = stale.Change
+	}
+}

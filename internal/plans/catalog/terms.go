@@ -12,6 +12,17 @@ import (
 	"quotad/internal/quota/model"
 )
 
+// fact is the change number at which something was read, and the floor by which it is valid or
+// not.
+type fact struct {
+	asOf  int64 // the newest change when it was read
+	floor *atomic.Int64
+}
+
+func (f *fact) valid() bool { return f.floor.Load() <= f.asOf }
+
+func (f *fact) read() *fact { return f }
+
 // customerEntry is what hits need of a customer, or that there is no such customer (known is
 // false). terms follow from the entry and its plan. They are made when first needed, and again
 // after the plan has changed.
@@ -22,9 +33,9 @@ type customerEntry struct {
 	anonymous bool
 	id        int64
 	change    int64
-	plan      string
-	pinned    int              // the version, 0: none
-	joined    int              // customers.joined_version
+	onPlan
+	scheduled *scheduled       // nil: no other plan waits
+	capped    bool             // a meter has a cap
 	periods   calendar.Periods // without an interval, which is the plan's
 	clock     string           // the key of its test clock, or none
 
@@ -32,6 +43,9 @@ type customerEntry struct {
 	features  map[string]any
 	overrides map[string]plans.StoredOverride
 	rates     map[string]*plans.OwnRates
+
+	suspension *plans.Suspension // nil: none
+	ends       *int64            // from here on it is refused what it asks for, µs by its clock; nil: never
 
 	reached atomic.Int64 // the latest instant that the entry was read or judged at, see newTerms, µs; not by a test clock
 
@@ -65,29 +79,42 @@ type meterEntry struct {
 	returns bool // its units may come back, see Returning
 }
 
-func (f *fact) read() *fact { return f }
-
 // effective is the version in force. That is the pinned one. Without it, it is the latest at
 // the time of joining, or a later one that was written for all. customerColumns computes the
 // same in SQL, and a test compares the two.
-func (e *customerEntry) effective(p *planEntry) int {
-	if e.pinned != 0 {
-		return e.pinned
+func (o *onPlan) effective(p *planEntry) int {
+	if o.pinned != 0 {
+		return o.pinned
 	}
-	return max(e.joined, p.all)
+	return max(o.joined, p.all)
+}
+
+// instant is what the customer's clock shows, as far as is known, µs.
+func (e *customerEntry) instant(c *clockEntry) int64 {
+	if c != nil {
+		return c.Now
+	}
+	return e.reached.Load()
 }
 
 // terms are what a customer has at one moment: the plan version in force, and the targets of
 // its hits.
 type terms struct {
 	entry   *customerEntry
+	on      *onPlan // the entry's, or that of its scheduled change
 	plan    *planEntry
+	before  *version    // that the customer was on before its scheduled change; nil: none counts yet
 	clock   *clockEntry // nil: PostgreSQL's time
 	version *version
+	history uint64 // the generation of their memory
+	asOf    atomic.Int64
 	shown   *plans.Plan // the version's, with the customer's features over its own
 	change  int64
 	now     int64 // overrides that had expired by then count no more, µs
-	ends    int64 // when the next one ends, µs; 0: none does, or a test clock says it
+	ends    int64 // when the next one ends, or another plan or cap counts, µs; 0: never, or a test clock says it
+
+	caps []plans.CapPeriod // from the period that ran when they were read on
+	cap  *plans.CapPeriod  // that counts now; nil: none
 
 	// targets are those that were asked for, as a linked list, the newest first. A plan may
 	// name a thousand meters, of which a customer uses two.
@@ -125,14 +152,29 @@ func (t *terms) valid() bool {
 	return t.entry.valid() && t.plan.valid() && (t.clock == nil || t.clock.valid()) && (t.ends == 0 || t.entry.reached.Load() < t.ends)
 }
 
-func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms {
-	t := &terms{entry: e, plan: p, clock: c, version: v, shown: v.plan.WithFeatures(e.features)}
+// rightAsOf notes that the terms are right as of a change. They were found to be valid after all
+// changes up to it counted.
+func (t *terms) rightAsOf(change int64) {
+	for {
+		last := t.asOf.Load()
+		if last >= change || t.asOf.CompareAndSwap(last, change) {
+			return
+		}
+	}
+}
+
+// newTerms makes terms of what counts at now, µs by the customer's clock.
+func newTerms(history uint64, e *customerEntry, now int64, on *onPlan, p *planEntry, c *clockEntry, v, before *version) *terms {
+	t := &terms{history: history, entry: e, on: on, plan: p, before: before, clock: c, version: v, shown: v.plan.WithFeatures(e.features)}
 	// The number leaves out changes of the meter. A hit is judged by the meter's id, which
 	// never changes and is older than the plan version that names the meter.
-	t.change, t.now = max(e.change, v.change), e.reached.Load()
+	t.change, t.now = max(e.change, v.change), now
 	if c != nil {
-		t.change, t.now = max(t.change, c.change), c.Now
+		t.change = max(t.change, c.change)
 		return t
+	}
+	if s := e.scheduled; s != nil && before == nil {
+		t.ends = s.at
 	}
 	for _, o := range e.overrides {
 		if at := o.ExpiresAt; at != nil && *at > t.now && (t.ends == 0 || *at < t.ends) {
@@ -163,8 +205,14 @@ func (t *terms) target(m *planMeter) *model.Target {
 			return target
 		}
 		if made == nil {
-			target := model.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods(), t.testClock())
+			target := model.NewTarget(t.change, t.entry.id, m.id, t.withCap(m, t.limits(m)), t.periods(), t.testClock())
 			target.SetEnding(t.ends, &t.entry.reached)
+			t.schedule(target)
+			if t.cap != nil {
+				target.NotBefore(t.cap.Start)
+			}
+			target.SetHistory(t.history, &t.asOf)
+			t.entry.bar(target)
 			t.entry.learnRow(m.id, target)
 			made = &meterTarget{meter: m, target: target}
 		}
@@ -172,6 +220,16 @@ func (t *terms) target(m *planMeter) *model.Target {
 		if t.targets.CompareAndSwap(present, made) {
 			return made.target
 		}
+	}
+}
+
+// bar says from when on the hits of the customer are refused.
+func (e *customerEntry) bar(target *model.Target) {
+	switch {
+	case e.suspension != nil:
+		target.Bar(math.MinInt64, plans.ErrSuspended)
+	case e.ends != nil:
+		target.Bar(*e.ends, plans.ErrEnded)
 	}
 }
 
@@ -186,8 +244,8 @@ func (t *terms) testClock() *model.TestClock {
 // Customers that have nothing of their own share them.
 func (t *terms) limits(m *planMeter) []*model.Limit {
 	e := t.entry
-	if len(e.overrides) == 0 && len(e.rates) == 0 && t.clock == nil {
-		return t.version.limits(m, e.joined, e.pinned)
+	if len(e.overrides) == 0 && len(e.rates) == 0 && t.clock == nil && t.before == nil {
+		return t.version.limits(m, t.on.joined, t.on.pinned)
 	}
 	limits := m.limits
 	for i, l := range m.limits {
@@ -222,7 +280,10 @@ func (t *terms) limit(l *model.Limit) *model.Limit {
 	if t.clock != nil {
 		clock = t.clock.history
 	}
-	plan, own := plans.PlanRates(t.version.editions, e.joined, e.pinned, l.Name, clock), e.rates[l.Name]
+	plan, own := plans.PlanRates(t.version.editions, t.on.joined, t.on.pinned, l.Name, clock), e.rates[l.Name]
+	if t.before != nil {
+		own = t.changedRates(l.Name, own, plan, clock)
+	}
 	// Rates up to the end of an override that counts no more are not believed before that end: the
 	// override does not fit the plan any more, or a node that does not know these rates has deleted it.
 	if own != nil && !overridden && (own.Until == nil || *own.Until > own.At && *own.Until > t.now) {

@@ -55,16 +55,8 @@ func (s *Store) Record(ctx context.Context, a plans.Audited) error {
 	return Classify(Audit(ctx, s.pool, a))
 }
 
-// madeOr is the action of a write that may make what it writes.
-func madeOr(created bool) string {
-	if created {
-		return plans.AuditCreate
-	}
-	return plans.AuditChange
-}
-
 // auditKinds are the first parts of targets that have a key.
-var auditKinds = []string{"customers", "invoices", "keys", "meters", "plans", "sellers", "settings", "test-clocks"}
+var auditKinds = []string{"customers", "invoices", "keys", "meters", "plans", "sellers", "settings", "test-clocks", "webhooks"}
 
 const (
 	auditColumns = `
@@ -183,7 +175,7 @@ const scrubAudit = `
 		subject = CASE WHEN a.subject LIKE 'customers/%' THEN 'customers/' || $2::text ELSE a.subject END,
 		target = CASE WHEN a.subject LIKE 'customers/%'
 			THEN rtrim('customers/' || $2::text || '/' || split_part(a.target, '/', 3), '/') ELSE a.target END
-	WHERE a.id IN (SELECT id FROM audit WHERE customer = $1 AND NOT scrubbed ORDER BY id LIMIT $3)`
+	WHERE (a.at, a.id) IN (SELECT at, id FROM audit WHERE customer = $1 AND NOT scrubbed ORDER BY id LIMIT $3)`
 
 // ScrubAudit takes what the audit trail says of an erased customer out of at most ScrubRows
 // entries. more reports that others may be left.

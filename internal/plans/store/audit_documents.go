@@ -33,12 +33,40 @@ func auditCustomer(c *plans.Customer) any {
 	}
 }
 
+type suspensionAudit struct {
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// auditSuspension is nil for none.
+func auditSuspension(s *plans.Suspension) any {
+	if s == nil {
+		return nil
+	}
+	return suspensionAudit{s.Reason, s.At}
+}
+
+type scheduledAudit struct {
+	Plan    string    `json:"plan"`
+	Version int       `json:"plan_version"`
+	At      time.Time `json:"at"`
+}
+
+// auditScheduled is nil for none.
+func auditScheduled(s *plans.ScheduledChange) any {
+	if s == nil {
+		return nil
+	}
+	return scheduledAudit{s.Plan, s.PlanVersion, s.At}
+}
+
 type meterAudit struct {
 	Unit string `json:"unit"`
 	Name string `json:"name"`
+	Kind string `json:"kind"`
 }
 
-func auditMeter(m plans.Meter) any { return meterAudit{m.Unit, m.Name} }
+func auditMeter(m plans.Meter) any { return meterAudit{m.Unit, m.Name, m.Kind()} }
 
 type keyAudit struct {
 	Name      string      `json:"name"`

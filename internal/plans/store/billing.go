@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans"
+	"quotad/internal/quota/session"
 )
 
 // Billing keeps the billing of customers in step with what admins write of them. Billing is
@@ -18,6 +20,11 @@ type Billing struct {
 	// Running returns what prices the billing period that runs, or nil where none does. c is as
 	// it is stored, and now is µs by its clock.
 	Running func(ctx context.Context, w *Writing, c *plans.Customer, now int64) (*Running, error)
+
+	// End is when a scheduled change counts: the end of the running period, or that of the intervals of
+	// its base price. It chooses between the two where neither was asked for. Errors: those that
+	// are plans.ErrNotSchedulable, billing.ErrCurrency.
+	End func(ctx context.Context, w *Writing, customer int64, s *Scheduled) (at int64, err error)
 
 	// Changed does what a change means for billing. It runs in the change's transaction, after
 	// the customer, its terms and its former periods were written. An error undoes it all.
@@ -43,6 +50,8 @@ type Running struct {
 	Version int
 	// OtherPrices: other prices of the customer's own wait for the next period.
 	OtherPrices bool
+	// OtherBase: the base price is that of an older version, and it goes on for some intervals.
+	OtherBase bool
 }
 
 // What a CustomerChange was.
@@ -67,13 +76,45 @@ type CustomerChange struct {
 // WriteCustomer is Write about a customer. It locks the customer's billing first. w.Open is
 // what is billed then.
 func (s *Store) WriteCustomer(ctx context.Context, key string, do func(ctx context.Context, w *Writing) error) error {
-	return s.write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) (err error) {
+	first := func(ctx context.Context, w *Writing) (err error) {
 		if s.options.Billing != nil {
 			w.billing = s.options.Billing
 			w.Open, err = s.options.Billing.Lock(ctx, w.Tx, key)
 		}
 		return err
-	}, do)
+	}
+	return s.whileDue(ctx, key, func() error {
+		return s.write(ctx, KindCustomer, key, first, func(ctx context.Context, w *Writing) error {
+			err := w.lift(ctx, key)
+			if err == nil {
+				err = do(ctx, w)
+			}
+			if err == nil {
+				err = w.lay(ctx)
+			}
+			if err == nil {
+				err = w.tellDropped(ctx)
+			}
+			if err == nil && w.audit != nil {
+				err = w.Audit(ctx, w.audit())
+			}
+			return err
+		})
+	})
+}
+
+// whileDue runs a write of a customer. Where a scheduled change counts already and is not written yet,
+// that is done first, in a change of its own.
+func (s *Store) whileDue(ctx context.Context, key string, write func() error) error {
+	for range putAttempts {
+		if err := write(); !errors.Is(err, errDue) {
+			return err
+		}
+		if err := s.ApplyScheduled(ctx, key); err != nil {
+			return err
+		}
+	}
+	return session.ErrBusy
 }
 
 // changed tells billing, if there is any.
@@ -108,7 +149,14 @@ func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.
 	if !plans.ValidCustomerKey(key) {
 		return plans.ErrUnknownCustomer
 	}
-	return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error { return w.changeOf(ctx, key, do) })
+	return s.whileDue(ctx, key, func() error {
+		return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
+			if _, _, err := w.scheduled(ctx, key); err != nil {
+				return err
+			}
+			return w.changeOf(ctx, key, do)
+		})
+	})
 }
 
 // ChangeBilling runs do in a WriteCustomer about a customer that is not archived, and stores

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/postgres"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/session"
 )
 
@@ -22,6 +23,8 @@ func Classify(err error) error {
 		return err
 	case postgres.Outage(err), postgres.Refused(err):
 		return session.Unreached(err)
+	case postgres.Archived(err):
+		return fmt.Errorf("%w: %w", locked.ErrArchived, err)
 	case postgres.Retryable(err):
 		return fmt.Errorf("%w: %w", session.ErrBusy, err)
 	}

@@ -35,7 +35,6 @@ func TestErrorsAreTold(t *testing.T) {
 		{code("57014"), false},
 		{code("57P01"), true},
 		{code("08006"), true},
-		{code("25006"), true},
 	} {
 		once := Classify(c.err)
 		if got := errors.Is(once, session.ErrUnavailable); got != c.outage || !errors.Is(once, c.err) {
@@ -45,7 +44,7 @@ func TestErrorsAreTold(t *testing.T) {
 			t.Errorf("%v: wrapped twice: %v", c.err, twice)
 		}
 	}
-	for _, refused := range []string{"53300", "28P01", "42501"} {
+	for _, refused := range []string{"53300", "28P01", "42501", "25006"} {
 		if err := Classify(code(refused)); !errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("%s: %v", refused, err)
 		}

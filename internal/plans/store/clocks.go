@@ -45,13 +45,16 @@ func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock 
 		if _, err = w.Exec(ctx, putClock, key, now, w.Number); err != nil {
 			return err
 		}
+		if _, err := w.Exec(ctx, doneScheduled, key); err != nil {
+			return err
+		}
 		if s.options.Billing != nil && !created {
 			if err := s.options.Billing.ClockSet(ctx, w, key); err != nil {
 				return err
 			}
 		}
 		return w.Audit(ctx, plans.Audited{
-			Action: madeOr(created), Target: "test-clocks/" + key,
+			Action: plans.AuditWrite(created), Target: "test-clocks/" + key,
 			Before: unless(created, auditClock(old)), After: auditClock(model.TestClock{Key: key, Now: now}),
 		})
 	})

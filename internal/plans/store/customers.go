@@ -12,34 +12,46 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"quotad/client"
 	"quotad/internal/calendar"
+	"quotad/internal/events"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
 // customerColumns are read by scanCustomer. The last one is the version in force. That is the
 // pinned one. Without it, it is the version that was the latest when the customer joined the
-// plan, or a later one that was written for all.
+// plan, or a later one that was written for all. The tables are customerNow's.
 const customerColumns = `
-	c.id, c.key, c.name, p.key, c.pinned_version, c.timezone, c.billing_anchor, c.metadata,
-	c.change, c.created_at, c.archived_at, c.erased_at, c.features, c.anonymous,
-	(SELECT t.key FROM test_clocks t WHERE t.id = c.test_clock_id),
-	(SELECT t.now FROM test_clocks t WHERE t.id = c.test_clock_id), c.former_periods, c.cuts,
-	coalesce(c.pinned_version, greatest(c.joined_version, (
+	c.id, c.key, c.name, p.key, f.pinned_version, c.timezone, c.billing_anchor, c.metadata,
+	c.change, c.created_at, c.archived_at, c.erased_at, c.features, c.anonymous, c.suspended_at, c.suspended_reason,
+	t.key, t.now, c.former_periods, c.cuts, w.due, q.key, ` + nextVersion + `, s.at,
+	coalesce(f.pinned_version, greatest(f.joined_version, (
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all')))`
 
 func scanCustomer(row pgx.CollectableRow) (*plans.Customer, error) {
 	c := new(plans.Customer)
 	var features, former []byte
 	var now *int64
+	var suspended *time.Time
+	var reason string
+	var next *string
+	var nextVersion *int
+	var nextAt *int64
 	err := row.Scan(&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
-		&c.Change, &c.CreatedAt, &c.ArchivedAt, &c.ErasedAt, &features, &c.Anonymous,
-		&c.TestClock, &now, &former, &c.Cuts, &c.EffectiveVersion)
+		&c.Change, &c.CreatedAt, &c.ArchivedAt, &c.ErasedAt, &features, &c.Anonymous, &suspended, &reason,
+		&c.TestClock, &now, &former, &c.Cuts, &c.Due, &next, &nextVersion, &nextAt, &c.EffectiveVersion)
 	if err != nil {
 		return nil, err
 	}
 	if c.TestClock != nil && now != nil {
 		c.Clock = &model.TestClock{Key: *c.TestClock, Now: *now}
+	}
+	if next != nil && nextVersion != nil && nextAt != nil {
+		c.Scheduled = &plans.ScheduledChange{Plan: *next, PlanVersion: *nextVersion, At: time.UnixMicro(*nextAt).UTC()}
+	}
+	if suspended != nil {
+		c.Suspension = &plans.Suspension{Reason: reason, At: suspended.UTC()}
 	}
 	// pgx gives the machine's zone.
 	c.CreatedAt, c.ArchivedAt, c.ErasedAt = c.CreatedAt.UTC(), inUTC(c.ArchivedAt), inUTC(c.ErasedAt)
@@ -97,8 +109,10 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in plans.CustomerIn
 	}
 	// A hit may make a customer of this key at the same moment, without the lock of admin
 	// writes. The insert then fails, and the next try finds the customer.
+	var writing *Writing
 	for range putAttempts {
 		err = s.WriteCustomer(ctx, key, func(ctx context.Context, w *Writing) (err error) {
+			writing = w
 			c, created, err = w.putCustomer(ctx, key, in, plan, pre)
 			return err
 		})
@@ -109,6 +123,7 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in plans.CustomerIn
 	if err != nil {
 		return nil, false, err
 	}
+	c.Scheduled = writing.laid
 	return c, created, nil
 }
 
@@ -153,16 +168,27 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 	if c, err = w.writeCustomer(ctx, key, old, in, plan, created); err != nil {
 		return nil, false, err
 	}
+	if !created && in.Change == "" {
+		if err := w.mustSay(ctx, old, c); err != nil {
+			return nil, false, err
+		}
+	}
 	err = w.Audit(ctx, plans.Audited{
-		Action: madeOr(created), Target: "customers/" + key, Customer: c.ID, Before: unless(created, auditCustomer(old)), After: auditCustomer(c),
+		Action: plans.AuditWrite(created), Target: "customers/" + key, Customer: c.ID, Before: unless(created, auditCustomer(old)), After: auditCustomer(c),
 	})
 	if err != nil {
 		return nil, false, err
 	}
 	if created || old.Anonymous {
+		if err := w.tell(ctx, events.CustomerCreated, c, client.EventData{Plan: c.Plan, PlanVersion: c.EffectiveVersion}); err != nil {
+			return nil, false, err
+		}
 		return c, created, w.name(ctx, old, c, created)
 	}
-	return c, false, w.reschedule(ctx, old, c, in.EndPeriod, runs)
+	if err := w.tellPlan(ctx, old, c, w.InstantOf(c)); err != nil {
+		return nil, false, err
+	}
+	return c, false, w.reschedule(ctx, old, c, in.Change == plans.ChangeNow, runs)
 }
 
 // changes is errUnchanged where what is written is what stands, and no other plan waits. For a
@@ -171,7 +197,7 @@ func (w *Writing) changes(ctx context.Context, old *plans.Customer, in plans.Cus
 	if created {
 		return nil, nil
 	}
-	if in.EndPeriod {
+	if in.Change == plans.ChangeNow {
 		if runs, err = w.running(ctx, old); err != nil {
 			return nil, err
 		}
@@ -184,14 +210,48 @@ func (w *Writing) changes(ctx context.Context, old *plans.Customer, in plans.Cus
 	return runs, nil
 }
 
+// otherPlan reports whether a write gives a customer another plan or pin.
+func otherPlan(old *plans.Customer, in *plans.CustomerInput) bool {
+	return old.Plan != in.Plan || !reflect.DeepEqual(old.PlanVersion, in.PlanVersion)
+}
+
+const hasOwnPrice = `
+	SELECT EXISTS (SELECT FROM (
+		SELECT DISTINCT ON (meter) price FROM customer_prices WHERE customer_id = $1 ORDER BY meter, change DESC) p
+		WHERE price IS NOT NULL)`
+
+// mustSay is a fault of change where a write gives a customer another plan or pin, and either that or
+// the former one costs anything. Nobody is asked of a customer that was anonymous.
+func (w *Writing) mustSay(ctx context.Context, old, c *plans.Customer) error {
+	if old.Anonymous || !otherPlan(old, &c.CustomerInput) {
+		return nil
+	}
+	var costs bool
+	if err := w.QueryRow(ctx, hasOwnPrice, c.ID).Scan(&costs); err != nil {
+		return err
+	}
+	for _, on := range []*plans.Customer{old, c} {
+		p, err := one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, on.Plan, int64(on.EffectiveVersion))
+		if err != nil {
+			return err
+		}
+		costs = costs || p.Costs()
+	}
+	if !costs {
+		return nil
+	}
+	return model.FieldErrors{{Field: "change", Detail: plans.ChangeRule}}
+}
+
 // writeCustomer writes a customer's row, and reads it again. Another plan or pin changes what the
 // customer's token buckets are refilled by.
 func (w *Writing) writeCustomer(ctx context.Context, key string, old *plans.Customer, in plans.CustomerInput, plan int32, created bool) (c *plans.Customer, err error) {
 	var was *rated
-	if !created && (old.Plan != in.Plan || !reflect.DeepEqual(old.PlanVersion, in.PlanVersion)) {
+	if !created && otherPlan(old, &in) {
 		if was, err = w.rated(ctx, old, ""); err != nil {
 			return nil, err
 		}
+		w.Scheduled = nil // what was said last counts
 	}
 	statement, args := updateCustomer, []any{
 		key, in.Name, plan, in.PlanVersion, in.Timezone,
@@ -239,7 +299,7 @@ func (w *Writing) name(ctx context.Context, old, c *plans.Customer, created bool
 
 // isAs reports whether writing in would change nothing.
 func isAs(c *plans.Customer, in plans.CustomerInput) bool {
-	in.TestClock, in.EndPeriod = c.TestClock, false // neither of these changes anything by itself
+	in.TestClock, in.Change = c.TestClock, "" // neither of these changes anything by itself
 	return !c.Anonymous && reflect.DeepEqual(c.CustomerInput, in)
 }
 
@@ -302,12 +362,17 @@ func (s *Store) customersPlan(ctx context.Context, in plans.CustomerInput) (id i
 	return plan.ID, bad, err
 }
 
-const getCustomer = `SELECT` + customerColumns + ` FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key = $1`
+const getCustomer = `SELECT` + customerColumns + customerNow + ` WHERE c.key = $1`
 
 // GetCustomer returns a customer, an archived one too, or plans.ErrUnknownCustomer.
 func (s *Store) GetCustomer(ctx context.Context, key string) (*plans.Customer, error) {
 	if !plans.ValidCustomerKey(key) {
 		return nil, plans.ErrUnknownCustomer
 	}
-	return one(ctx, s.pool, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	c, err := one(ctx, s.pool, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	// The entity tag is that of the customer as it is now, so what counts is written before it is told.
+	if err == nil && c.Due && s.ApplyScheduled(ctx, key) == nil {
+		return one(ctx, s.pool, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	}
+	return c, err
 }

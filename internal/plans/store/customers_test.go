@@ -173,7 +173,7 @@ func TestWritingACustomerAgain(t *testing.T) {
 		first := planstest.PutCustomer(t, s, key, in)
 		number := planstest.ChangeNumber(t, s)
 		spelled := in
-		spelled.BillingAnchor, spelled.TestClock, spelled.EndPeriod = first.BillingAnchor, nil, true
+		spelled.BillingAnchor, spelled.TestClock, spelled.Change = first.BillingAnchor, nil, plans.ChangeNow
 		for _, in := range []plans.CustomerInput{in, spelled} {
 			again, created, err := s.PutCustomer(ctx, key, in, planstest.Match(first.ETag()))
 			if err != nil || created || !reflect.DeepEqual(again, first) {

@@ -20,12 +20,12 @@ func drawPlan(t *rapid.T) plans.PlanInput {
 	text := rapid.StringMatching(`[ -~äπ🙂]{1,20}`)
 	in := plans.PlanInput{
 		Name: "N" + text.Draw(t, "name"), Currency: "USD", Interval: "week", IntervalCount: 3, ApplyTo: "new",
-		BaseIn: rapid.SampledFrom([]string{"arrears", "advance"}).Draw(t, "base_in"), MinimumMinor: number.Draw(t, "minimum"),
+		BaseIn: rapid.SampledFrom([]string{"arrears", "advance"}).Draw(t, "base_in"), MinimumMinor: number.Draw(t, "minimum"), BaseEvery: 1,
 		BasePriceMinor: number.Draw(t, "base"), Meters: []string{"api"}, Features: map[string]any{},
 		Limits: []plans.Limit{{Meter: "api", Spec: model.Spec{
 			Name: "l", Algorithm: "token_bucket", Limit: number.Draw(t, "limit"),
 			Window: "1s", Burst: planstest.Ptr(number.Draw(t, "burst")), Mode: "hard", OnOutage: "deny",
-		}}, {Meter: "api", Spec: rapid.SampledFrom([]model.Spec{
+		}}, {Meter: "jobs", Spec: rapid.SampledFrom([]model.Spec{
 			{Name: "m", Algorithm: "allocation", Limit: 5, Mode: "hard", OnOutage: "allow"},
 			{Name: "m", Algorithm: "sliding_window", Limit: 5, Window: "1h", Mode: "hard", OnOutage: "allow"},
 			{Name: "m", Algorithm: "fixed_window", Limit: 5, Window: "1h", Align: "first_hit", Mode: "hard", OnOutage: "allow"},
@@ -33,6 +33,9 @@ func drawPlan(t *rapid.T) plans.PlanInput {
 			{Name: "m", Algorithm: "fixed_window", Limit: 5, Window: "billing_period", Mode: "hard", OnOutage: "allow"},
 		}).Draw(t, "other limit")}},
 		Prices: []plans.Price{},
+	}
+	if in.BaseIn == plans.InAdvance {
+		in.BaseEvery = rapid.IntRange(1, 120).Draw(t, "base_every")
 	}
 	for _, key := range rapid.SliceOfDistinct(rapid.StringMatching(`[a-z.:_-]{1,5}`), rapid.ID).Draw(t, "features") {
 		switch rapid.IntRange(0, 3).Draw(t, "kind") {
@@ -81,6 +84,7 @@ func TestDocumentsComeBackAsTheyWere(t *testing.T) {
 func TestStoredPlansComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	s := planstest.PopulatedStore(t)
+	planstest.Declare(t, s, "jobs")
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawPlan(rt)
 		if len(in.Prices) > 1 {
@@ -119,7 +123,7 @@ func TestFirstDocuments(t *testing.T) {
 		"features": {"sso": true, "seats": 5, "ratio": 1.50, "tier": "gold"}, "interval": "month",
 		"interval_count": 2, "base_price_minor": 900}`))
 	want := plans.PlanInput{
-		Name: "Pro", Currency: "USD", Interval: "month", IntervalCount: 2, BasePriceMinor: 900, ApplyTo: "all", BaseIn: "arrears",
+		Name: "Pro", Currency: "USD", Interval: "month", IntervalCount: 2, BasePriceMinor: 900, ApplyTo: "all", BaseIn: "arrears", BaseEvery: 1,
 		Meters:   []string{"seats"},
 		Features: map[string]any{"sso": true, "seats": int64(5), "ratio": json.Number("1.50"), "tier": "gold"},
 		Limits: []plans.Limit{

@@ -52,7 +52,7 @@ func (s *Store) PutDraft(ctx context.Context, plan string, document []byte, reba
 		if d, err = one(ctx, tx, plans.ErrUnknownDraft, scanDraft, putDraft, plan, string(document), basedOn); err != nil {
 			return err
 		}
-		return Audit(ctx, tx, plans.Audited{Action: madeOr(created), Target: draftTarget(plan), Before: auditDraft(old), After: auditDraft(d)})
+		return Audit(ctx, tx, plans.Audited{Action: plans.AuditWrite(created), Target: draftTarget(plan), Before: auditDraft(old), After: auditDraft(d)})
 	})
 	if err != nil {
 		return nil, false, err

@@ -5,6 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/client"
+	"quotad/internal/events"
 	"quotad/internal/plans"
 )
 
@@ -26,6 +28,9 @@ func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
 			return errUnchanged
 		}
 		if _, err := w.Exec(ctx, archiveCustomer, c.ID, w.Now, w.Number); err != nil {
+			return err
+		}
+		if err := w.tell(ctx, events.CustomerArchived, c, client.EventData{}); err != nil {
 			return err
 		}
 		archived := *c
@@ -58,7 +63,7 @@ func (w *Writing) endBilling(ctx context.Context, old, c *plans.Customer) error 
 }
 
 const eraseCustomer = `
-	UPDATE customers SET name = '', metadata = '{}', features = '{}', change = $4,
+	UPDATE customers SET name = '', metadata = '{}', features = '{}', change = $4, suspended_at = NULL, suspended_reason = '',
 		key = $2, archived_at = coalesce(archived_at, $3), erased_at = $3
 	WHERE id = $1 RETURNING key`
 
@@ -104,6 +109,14 @@ func (s *Store) EraseCustomer(ctx context.Context, key string) (c *plans.Custome
 		}
 		if _, err := ScrubAudit(ctx, w, c.ID); err != nil {
 			return err
+		}
+		if err := events.Scrub(ctx, w, c.ID); err != nil {
+			return err
+		}
+		if old.ArchivedAt == nil {
+			if err := w.tell(ctx, events.CustomerArchived, old, client.EventData{}); err != nil {
+				return err
+			}
 		}
 		if err := w.Audit(ctx, plans.Audited{Action: "erase", Target: "customers/" + erased, Customer: c.ID, Scrubbed: true}); err != nil {
 			return err

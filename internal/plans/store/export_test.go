@@ -5,7 +5,6 @@ import "quotad/internal/plans"
 // What the tests outside of the package look at.
 const (
 	WritersAtOnce    = maxWriters
-	KeptChanges      = changesKept
 	LockChangeNumber = takeChangeNumber
 	AdminKeyQuery    = hasAdminKey
 	FindCustomersSQL = findCustomers

@@ -2,16 +2,71 @@ package store
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
 	"strings"
 
 	"quotad/internal/plans"
+	"quotad/internal/quota/model"
 )
+
+// defaultPage is the size of a page whose Limit is 0.
+const defaultPage = 100
+
+// maxCursor is the longest cursor that is decoded, in bytes.
+const maxCursor = 1000
+
+// OpenPage checks a page. It returns the page's size, and the position of the last item seen,
+// which the cursor stands for. kind names the list: a cursor of another list is refused like a
+// malformed one. Cursors are opaque to callers.
+func OpenPage(p plans.Page, kind string, valid func(position string) bool) (limit int, after string, err error) {
+	var bad model.FieldErrors
+	limit = p.Limit
+	if limit == 0 {
+		limit = defaultPage
+	}
+	if limit < 1 || limit > plans.MaxPage {
+		bad = append(bad, model.FieldError{Field: "limit", Detail: fmt.Sprintf("must be between 1 and %d", plans.MaxPage)})
+	}
+	if p.Cursor != "" {
+		text, decodeErr := "", error(nil)
+		if len(p.Cursor) <= maxCursor {
+			var raw []byte
+			raw, decodeErr = base64.RawURLEncoding.Strict().DecodeString(p.Cursor)
+			text = string(raw)
+		}
+		position, ok := strings.CutPrefix(text, kind+"/")
+		if decodeErr != nil || !ok || !valid(position) {
+			bad = append(bad, model.FieldError{Field: "cursor", Detail: "is not one that this list gave: start without it"})
+		}
+		after = position
+	}
+	if len(bad) > 0 {
+		return limit, after, bad
+	}
+	return limit, after, nil
+}
+
+// Paged makes a page of at most limit items. The statement asked for limit+1 items: one item
+// too many means that there is a next page.
+func Paged[T any](items []T, limit int, kind string, position func(T) string) *plans.List[T] {
+	list := &plans.List[T]{Items: items}
+	if len(items) > limit {
+		list.Items = items[:limit]
+		list.Next = Cursor(kind, position(items[limit-1]))
+	}
+	return list
+}
+
+// Cursor is what stands for a position in a list of a kind.
+func Cursor(kind, position string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(kind + "/" + position))
+}
 
 // afterKeys sorts after every character of a key.
 const afterKeys = "\x7f"
 
-const listCustomers = `SELECT` + customerColumns + `
-	FROM customers c JOIN plans p ON p.id = c.plan_id
+const listCustomers = `SELECT` + customerColumns + customerNow + `
 	WHERE c.key > $1 AND c.key >= $2 AND c.key < $3 ORDER BY c.key LIMIT $4`
 
 // ListCustomers returns the customers whose keys begin with prefix, archived ones too, in the
@@ -33,8 +88,7 @@ func (s *Store) ListCustomers(ctx context.Context, prefix string, page plans.Pag
 const findCustomers = `WITH named AS MATERIALIZED (
 		SELECT key FROM customers WHERE name <> '' AND array_to_tsvector(name_words(name)) @@ (
 			SELECT string_agg('''' || word || ''':*', ' & ')::tsquery FROM unnest(name_words($2)) word))
-	SELECT` + customerColumns + `
-	FROM customers c JOIN plans p ON p.id = c.plan_id
+	SELECT` + customerColumns + customerNow + `
 	WHERE c.key IN (
 		(SELECT key FROM named WHERE key > $1 ORDER BY key LIMIT $5)
 		UNION

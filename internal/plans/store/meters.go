@@ -14,8 +14,10 @@ func scanMeter(row pgx.CollectableRow) (plans.Meter, error) {
 	return m, row.Scan(&m.ID, &m.Key, &m.Name, &m.Unit)
 }
 
+// putMeter makes the id of a level meter one below 0.
 const putMeter = `
-	INSERT INTO meters (key, name, unit, change) VALUES ($1, $2, $3, $4)
+	INSERT INTO meters (id, key, name, unit, change) OVERRIDING SYSTEM VALUE
+	SELECT nextval(pg_get_serial_sequence('meters', 'id')) * CASE WHEN $5 THEN -1 ELSE 1 END, $1, $2, $3, $4
 	ON CONFLICT (key) DO UPDATE SET name = excluded.name, unit = excluded.unit, change = excluded.change
 	RETURNING id, key, name, unit`
 
@@ -28,16 +30,19 @@ func (s *Store) PutMeter(ctx context.Context, key string, in plans.PutMeterInput
 	err = s.Write(ctx, KindMeter, key, func(ctx context.Context, w *Writing) error {
 		old, err := one(ctx, w, plans.ErrUnknownMeter, scanMeter, getMeter, key)
 		created = errors.Is(err, plans.ErrUnknownMeter)
+		if err == nil && in.Kind != "" && in.Kind != old.Kind() {
+			return plans.ErrKind
+		}
 		if m = old; err == nil && m.Unit == in.Unit && m.Name == in.Name {
 			return errUnchanged
 		} else if err != nil && !created {
 			return err
 		}
-		if m, err = one(ctx, w, plans.ErrUnknownMeter, scanMeter, putMeter, key, in.Name, in.Unit, w.Number); err != nil {
+		if m, err = one(ctx, w, plans.ErrUnknownMeter, scanMeter, putMeter, key, in.Name, in.Unit, w.Number, in.Kind == plans.KindLevel); err != nil {
 			return err
 		}
 		return w.Audit(ctx, plans.Audited{
-			Action: madeOr(created), Target: "meters/" + key, Before: unless(created, auditMeter(old)), After: auditMeter(m),
+			Action: plans.AuditWrite(created), Target: "meters/" + key, Before: unless(created, auditMeter(old)), After: auditMeter(m),
 		})
 	})
 	if err != nil {

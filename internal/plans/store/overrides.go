@@ -43,7 +43,7 @@ func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plan
 		o = stored.Show(limit, true, c)
 		o.Reason = in.Reason
 		return w.Audit(ctx, plans.Audited{
-			Action: madeOr(created), Target: overrideTarget(customer, limit), Customer: c.ID, Before: before, After: auditOverride(overrideRow{stored, in.Reason}),
+			Action: plans.AuditWrite(created), Target: overrideTarget(customer, limit), Customer: c.ID, Before: before, After: auditOverride(overrideRow{stored, in.Reason}),
 		})
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ func overrideTarget(customer, limit string) string {
 
 const listOverrides = `
 	SELECT o.limit_name, o."limit", o.burst, o.expires_at, o.reason,
-		coalesce(t.now, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+		t.now
 	FROM overrides o JOIN customers c ON c.id = o.customer_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE o.customer_id = $1 AND o.limit_name > $2 ORDER BY o.limit_name LIMIT $3`
 
@@ -116,8 +116,12 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page plans.P
 	if err != nil {
 		return nil, err
 	}
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
 	found, err := list(ctx, s, func(row pgx.CollectableRow) (*plans.Override, error) {
-		return scanOverride(row, plan, c)
+		return scanOverride(row, plan, c, now.UnixMicro())
 	}, listOverrides, limit, c.ID, after)
 	if err != nil {
 		return nil, err
@@ -125,13 +129,17 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page plans.P
 	return Paged(found, limit, kind, func(o *plans.Override) string { return o.Name }), nil
 }
 
-// scanOverride reads a row of overrides, and says whether it has an effect on a plan version.
-func scanOverride(row pgx.CollectableRow, p *plans.Plan, c *plans.Customer) (*plans.Override, error) {
+// scanOverride reads a row of overrides, and says whether it has an effect on a plan version at
+// now, µs, unless the customer lives by a test clock.
+func scanOverride(row pgx.CollectableRow, p *plans.Plan, c *plans.Customer, now int64) (*plans.Override, error) {
 	var o plans.StoredOverride
 	var name, reason string
-	var now int64
-	if err := row.Scan(&name, &o.Limit, &o.Burst, &o.ExpiresAt, &reason, &now); err != nil {
+	var clock *int64 // what the customer's test clock shows
+	if err := row.Scan(&name, &o.Limit, &o.Burst, &o.ExpiresAt, &reason, &clock); err != nil {
 		return nil, err
+	}
+	if clock != nil {
+		now = *clock
 	}
 	shown := o.Show(name, o.InForce(p, name, now), c)
 	shown.Reason = reason

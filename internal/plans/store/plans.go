@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/client"
+	"quotad/internal/events"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -31,8 +33,8 @@ const addVersion = `
 		INSERT INTO plans (key, latest_version) VALUES ($1, $2)
 		ON CONFLICT (key) DO UPDATE SET latest_version = excluded.latest_version
 		RETURNING id)
-	INSERT INTO plan_versions (plan_id, version, apply_to, document, change, created_at)
-	SELECT id, $2, $3, $4, $5, $6 FROM plan
+	INSERT INTO plan_versions (plan_id, version, apply_to, document, change, created_at, base_every)
+	SELECT id, $2, $3, $4, $5, $6, $7 FROM plan
 	RETURNING $1::text, version, created_at, document`
 
 // PutPlan writes a new immutable version of a plan: the first one, or the next one when pre
@@ -86,11 +88,15 @@ func (w *Writing) putPlan(ctx context.Context, key string, in *plans.PlanInput, 
 			return nil, false, err
 		}
 	}
-	p, err = one(ctx, w, plans.ErrUnknownPlan, scanPlan, addVersion, key, latest.Version+1, in.ApplyTo, document, w.Number, w.Now)
+	p, err = one(ctx, w, plans.ErrUnknownPlan, scanPlan, addVersion, key, latest.Version+1, in.ApplyTo, document, w.Number, w.Now, in.BaseEvery)
 	if err != nil {
 		return nil, false, err
 	}
-	return p, true, w.Audit(ctx, plans.Audited{Action: madeOr(!exists), Target: "plans/" + key, Before: auditPlan(latest), After: auditPlan(p)})
+	e := events.Event{Type: events.PlanPublished, At: w.Now.UnixMicro(), Data: client.EventData{Plan: key, PlanVersion: p.Version}}
+	if err := events.Write(ctx, w, e); err != nil {
+		return nil, false, err
+	}
+	return p, true, w.Audit(ctx, plans.Audited{Action: plans.AuditWrite(!exists), Target: "plans/" + key, Before: auditPlan(latest), After: auditPlan(p)})
 }
 
 // CheckPlan says what PutPlan would say of a plan, and returns it with its defaults filled in. bad
@@ -113,18 +119,18 @@ func (s *Store) CheckPlan(ctx context.Context, key string, in plans.PlanInput) (
 	return in, bad, version, nil
 }
 
-const declaredMeters = `SELECT key FROM meters WHERE key = ANY ($1)`
+const declaredMeters = `SELECT id, key, name, unit FROM meters WHERE key = ANY ($1)`
 
-// declaredMeters are those of the keys that are keys of meters. Meters are never removed, so
-// the answer stays right until the plan is written.
-func (s *Store) declaredMeters(ctx context.Context, keys []string) (map[string]bool, error) {
+// declaredMeters are those of the keys that are keys of meters, and their kinds. Meters are never
+// removed, so the answer stays right until the plan is written.
+func (s *Store) declaredMeters(ctx context.Context, keys []string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	rows, _ := s.pool.Query(ctx, declaredMeters, keys)
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	declared := make(map[string]bool, len(found))
-	for _, key := range found {
-		declared[key] = true
+	found, err := pgx.CollectRows(rows, scanMeter)
+	declared := make(map[string]string, len(found))
+	for i := range found {
+		declared[found[i].Key] = found[i].Kind()
 	}
 	return declared, Classify(err)
 }

@@ -106,15 +106,11 @@ func (w *Writing) keepRates(ctx context.Context, customer int64, was, is *rated,
 		if _, there := is.limits[limit]; !there {
 			continue
 		}
-		rates, until, o := was.until(limit), &was.now, overrides[limit]
-		if o != nil {
-			rates, until = rates.Then(was.now, o.Limit), o.ExpiresAt
-		}
-		// The plan alone says the same of a limit that nothing of the customer's own has changed.
-		if o == nil && slices.Equal(rates, is.planRates(limit).Before(was.now)) {
+		switch own, plain := plans.ChangedRates(w.Number, was.now, was.until(limit), is.planRates(limit), overrides[limit]); {
+		case plain:
 			batch.Queue(dropRates, customer, limit)
-		} else if len(rates) > 0 {
-			batch.Queue(putRates, customer, limit, w.Number, was.now, plans.PairsOf(rates), until)
+		case own != nil:
+			batch.Queue(putRates, customer, limit, own.Change, own.At, own.Rates, own.Until)
 		}
 	}
 	return w.SendBatch(ctx, &batch).Close()

@@ -30,7 +30,7 @@ func (s *Store) CustomersOn(ctx context.Context, plan string, most int) (ids []i
 	return ids, false, Classify(err)
 }
 
-const customersByID = `SELECT` + customerColumns + ` FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.id = ANY ($1)`
+const customersByID = `SELECT` + customerColumns + customerNow + ` WHERE c.id = ANY ($1)`
 
 // CustomersByID returns those of the customers that there are, in any order.
 func (s *Store) CustomersByID(ctx context.Context, ids []int64) ([]*plans.Customer, error) {

@@ -47,7 +47,7 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 		if err != nil {
 			return err
 		}
-		change.From, change.Cut = cut, &cut
+		change.From, change.Cut, w.Cut = cut, &cut, &cut
 	} else {
 		_, change.From = was.Period(within)
 	}
@@ -83,7 +83,7 @@ func (w *Writing) differs(runs *Running, old, c *plans.Customer, was, is *priced
 		running = old.Former[last]
 		running.Until = 0
 	}
-	return running != now || runs.Plan != c.Plan || runs.Version != c.EffectiveVersion || runs.OtherPrices
+	return running != now || runs.Plan != c.Plan || runs.Version != c.EffectiveVersion || runs.OtherPrices || runs.OtherBase
 }
 
 // calendarOf is what a customer's periods are counted by, without an end.

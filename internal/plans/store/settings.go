@@ -64,7 +64,7 @@ func (s *Store) SetSetting(ctx context.Context, set plans.Setting) error {
 			return err
 		}
 		return Audit(ctx, tx, plans.Audited{
-			Action: madeOr(before == nil), Target: "settings/" + set.Name, Before: before, After: settingAudit{set.Value},
+			Action: plans.AuditWrite(before == nil), Target: "settings/" + set.Name, Before: before, After: settingAudit{set.Value},
 		})
 	})
 }

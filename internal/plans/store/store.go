@@ -19,9 +19,9 @@ const statementTimeout = 10 * time.Second
 // anyway. Many that wait for the lock would take all connections of the pool from reads.
 const maxWriters = 2
 
-// changesKept bounds the table of changes: each write deletes the row that many numbers back.
+// KeptChanges bounds the table of changes: each write deletes the row that many numbers back.
 // A node that was away for longer forgets all that it knows.
-const changesKept = 100_000
+const KeptChanges = 100_000
 
 // The kinds of changes, as stored.
 const (
@@ -42,6 +42,7 @@ type Store struct {
 	pool    *pgxpool.Pool
 	writers chan struct{} // one element for each write under way
 	options Options
+	look    func(ctx context.Context, w *Writing) error // of a Trial; else nil
 }
 
 // Options say what else happens in and after a Store's writes.
@@ -50,6 +51,9 @@ type Options struct {
 	// this node keeps no memory.
 	Committed func(ctx context.Context, number int64)
 	Billing   *Billing // nil: nobody is billed
+	// Steady is postgres.Clock's: it holds an instant of the database's clock, µs, against the
+	// clock that hits go by. Nil: the database's own clock counts, however it steps.
+	Steady func(ctx context.Context, us int64) int64
 }
 
 // New returns a store on a pool whose database is migrated.
@@ -61,14 +65,44 @@ func New(pool *pgxpool.Pool, o Options) *Store {
 // node has to hear of.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
+// steady is an instant of the database's clock, see Options.Steady.
+func (s *Store) steady(ctx context.Context, at time.Time) time.Time {
+	if s.options.Steady == nil {
+		return at
+	}
+	if us := s.options.Steady(ctx, at.UnixMicro()); us != at.UnixMicro() {
+		return time.UnixMicro(us)
+	}
+	return at
+}
+
+const readClock = `SELECT clock_timestamp()`
+
+// Now is the database's time, see Options.Steady.
+func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
+	err = s.pool.QueryRow(ctx, readClock).Scan(&now)
+	return s.steady(ctx, now), Classify(err)
+}
+
 // Writing is a transaction that holds the change number's lock.
 type Writing struct {
 	pgx.Tx
 	Number int64     // of this change
-	Now    time.Time // the database's clock, read under the lock
+	Now    time.Time // the database's clock, read under the lock, see Options.Steady
 
 	// Open is the customer's open billing period, see WriteCustomer; nil: it is not billed.
 	Open *Open
+
+	// Cut is where this write has ended the running billing period, µs; nil: it did not.
+	Cut *int64
+
+	// Scheduled is the customer's change of plan that waits, see WriteCustomer; nil: none, or it is to
+	// be dropped. laid is how it was when the write began, and how it is once it is put back.
+	Scheduled *Scheduled
+	laid      *plans.ScheduledChange
+	lifted    *plans.ScheduledChange // as it was when the write began; nil: none
+	liftedOf  int64                  // its customer
+	audit     func() plans.Audited   // of a change that is known when all is written; nil: none
 
 	kind, key string // what the change is about
 	audited   bool
@@ -129,6 +163,10 @@ func (s *Store) transact(ctx context.Context, kind, key string, first, do func(c
 	if err := tx.QueryRow(ctx, takeChangeNumber).Scan(&w.Number, &w.Now); err != nil {
 		return 0, Classify(err)
 	}
+	w.Now = s.steady(ctx, w.Now)
+	if s.look != nil {
+		return 0, Classify(s.try(ctx, w, do))
+	}
 	if err := do(ctx, w); errors.Is(err, errUnchanged) {
 		return 0, nil
 	} else if err != nil {
@@ -154,11 +192,11 @@ const recordChange = `
 // announce records what changed, for nodes that poll, and wakes those that listen. The
 // notice is sent by the commit.
 func (w *Writing) announce(ctx context.Context) error {
-	_, err := w.Exec(ctx, recordChange, w.Number, w.kind, w.key, int64(changesKept))
+	_, err := w.Exec(ctx, recordChange, w.Number, w.kind, w.key, int64(KeptChanges))
 	return err
 }
 
-// recordChanges deletes, for each change, the row that is changesKept back, as announce does.
+// recordChanges deletes, for each change, the row that is KeptChanges back, as announce does.
 const recordChanges = `
 	WITH pruned AS (
 		DELETE FROM changes WHERE number >= $1 - $3::bigint AND number < $1 - $3::bigint + cardinality($2::text[])
@@ -175,7 +213,7 @@ func (w *Writing) Changed(ctx context.Context, keys []string) error {
 	if last == 0 {
 		return nil
 	}
-	return w.QueryRow(ctx, recordChanges, w.Number, keys[:last], int64(changesKept)).Scan(&w.Number)
+	return w.QueryRow(ctx, recordChanges, w.Number, keys[:last], int64(KeptChanges)).Scan(&w.Number)
 }
 
 // list reads one page of a list. The statement's last parameters are the position to go on

@@ -100,14 +100,18 @@ func (a *Archiver) clearAll(ctx context.Context) error {
 
 const archivedCustomers = `
 	SELECT archived_at, id FROM customers
-	WHERE archived_at IS NOT NULL AND (archived_at, id) > ($1, $2) AND archived_at < clock_timestamp() - $3::interval
+	WHERE archived_at IS NOT NULL AND (archived_at, id) > ($1, $2) AND archived_at < $3
 	ORDER BY archived_at, id LIMIT $4`
 
 // due are the archived customers after a position, in the order of their archiving.
 func (a *Archiver) due(ctx context.Context, behind archivedAt) ([]archivedAt, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	rows, _ := a.store.Pool().Query(ctx, archivedCustomers, behind.At, behind.ID, a.grace, archivedPage)
+	now, err := a.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, _ := a.store.Pool().Query(ctx, archivedCustomers, behind.At, behind.ID, now.Add(-a.grace), archivedPage)
 	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[archivedAt])
 	return due, store.Classify(err)
 }

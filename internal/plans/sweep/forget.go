@@ -94,14 +94,14 @@ func (f *Forgetter) Run(ctx context.Context) {
 
 const anonymousCustomers = `
 	SELECT id FROM customers
-	WHERE anonymous AND archived_at IS NULL AND id > $1 AND id <= $2
+	WHERE anonymous AND archived_at IS NULL AND suspended_at IS NULL AND id > $1 AND id <= $2
 	  AND created_at < $3
 	ORDER BY id`
 
 // anonymousPage finds the end of a page, which is a range of ids up to the 500th anonymous
 // customer. It does not count idle ones, so that each statement is short.
 const anonymousPage = `
-	SELECT coalesce(max(id), 0), clock_timestamp() FROM (
+	SELECT coalesce(max(id), 0) FROM (
 		SELECT id FROM customers WHERE anonymous AND id > $1 ORDER BY id LIMIT $2) p`
 
 // page is the range up to the id End, and when it was read. End is 0 if no customer is left.
@@ -113,7 +113,10 @@ type page struct {
 func (f *Forgetter) page(ctx context.Context, after int64) (p page, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	err = f.store.Pool().QueryRow(ctx, anonymousPage, after, maxForgotten).Scan(&p.End, &p.Now)
+	if p.Now, err = f.store.Now(ctx); err != nil {
+		return p, err
+	}
+	err = f.store.Pool().QueryRow(ctx, anonymousPage, after, maxForgotten).Scan(&p.End)
 	return p, store.Classify(err)
 }
 
@@ -163,7 +166,7 @@ func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time)
 
 const forgetCustomers = `
 	WITH gone AS (
-		DELETE FROM customers c WHERE id = ANY ($1) AND anonymous AND archived_at IS NULL
+		DELETE FROM customers c WHERE id = ANY ($1) AND anonymous AND archived_at IS NULL AND suspended_at IS NULL
 		  AND NOT EXISTS (SELECT FROM overrides o WHERE o.customer_id = c.id)
 		RETURNING id, key
 	), queued AS (

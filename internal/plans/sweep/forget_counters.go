@@ -19,7 +19,7 @@ const (
 )
 
 const forgottenCustomers = `
-	SELECT customer FROM forgotten WHERE at < clock_timestamp() - $1::interval
+	SELECT customer FROM forgotten WHERE at < $1
 	ORDER BY customer LIMIT $2 FOR UPDATE SKIP LOCKED`
 
 // Nobody bills who is forgotten. No node adjusts the usage any more by now.
@@ -43,8 +43,12 @@ func (f *Forgetter) clearAll(ctx context.Context) error {
 func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
+	now, err := f.store.Now(ctx)
+	if err != nil {
+		return false, err
+	}
 	err = pgx.BeginFunc(ctx, f.store.Pool(), func(tx pgx.Tx) error {
-		rows, _ := tx.Query(ctx, forgottenCustomers, f.grace, maxCleared)
+		rows, _ := tx.Query(ctx, forgottenCustomers, now.Add(-f.grace), maxCleared)
 		customers, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		if err != nil || len(customers) == 0 {
 			return err

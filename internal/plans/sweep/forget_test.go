@@ -61,7 +61,7 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 	planstest.Declare(t, s, "api")
 	planstest.PutPlan(t, s, "free", planstest.Hourly(5))
 	before := map[string]*model.Target{}
-	for _, key := range []string{"untouched", "idle", "busy", "busy by one address", "named", "archived", "overridden"} {
+	for _, key := range []string{"untouched", "idle", "busy", "busy by one address", "named", "archived", "overridden", "suspended"} {
 		before[key] = one.target(t, key)
 		two.target(t, key)
 	}
@@ -75,6 +75,9 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := s.PutOverride(t.Context(), "overridden", "hourly", plans.OverrideInput{Limit: 9}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Suspend(t.Context(), "suspended", "abuse"); err != nil { // else its next hit would be a new customer's
 		t.Fatal(err)
 	}
 	age(t, s, 2*time.Hour)

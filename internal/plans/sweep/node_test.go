@@ -28,7 +28,7 @@ type node struct {
 func newNode(t testing.TB, url, defaultPlan string) *node {
 	t.Helper()
 	n := &node{log: new(pgtest.Log)}
-	log := slog.New(slog.NewTextHandler(n.log, nil))
+	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	pool := planstest.NewPool(t, url)
 	n.catalog = catalog.New(pool, catalog.Options{Monotonic: planstest.Monotonic, Now: planstest.WallClock, DefaultPlan: defaultPlan, Log: log})
 	n.Store = store.New(pool, store.Options{Committed: n.catalog.Committed})

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -17,7 +18,9 @@ const (
 	sweepTimeout = 5 * time.Second
 	// sweepRows is how many overrides one transaction looks up. It ends all expired overrides
 	// of their customers. It holds the lock that admin writes wait for.
-	sweepRows  = 200
+	sweepRows = 200
+	// applyEvery: who reads or writes the customer meanwhile does not wait for it.
+	applyEvery = time.Second
 	scrubEvery = 5 * time.Second
 	// scrubAfter is far longer than a node with a database needs to hear of a change.
 	scrubAfter = time.Minute
@@ -30,7 +33,7 @@ const (
 // stepTimeout bounds each transaction of upkeep, waiting for a connection included.
 const stepTimeout = 10 * time.Second
 
-// Sweeper ends overrides when they expire, takes erased customers' keys out of old changes, and
+// Sweeper ends overrides when they expire, writes scheduled changes that count into their customers, takes erased customers' keys out of old changes, and
 // removes sessions of the pages that are over. All are tried again during an outage.
 //
 // All nodes run one, on the same database. The later one finds nothing to do.
@@ -58,6 +61,10 @@ func (s *Sweeper) Run(ctx context.Context) {
 		Log: s.log, First: sweepEvery, Pause: sweepEvery, Do: s.endExpired,
 		Fails: "cannot end what has expired", Works: "what has expired is ended again",
 	}
+	applies := upkeep.Repeated{
+		Log: s.log, First: applyEvery, Pause: applyEvery, Do: s.applyScheduled,
+		Fails: "cannot write scheduled changes that count; they count all the same, and it is tried again", Works: "scheduled changes are written again",
+	}
 	scrubs := upkeep.Repeated{
 		Log: s.log, First: s.scrubEvery, Pause: s.scrubEvery, Do: s.scrubOld,
 		Fails: "cannot take erased customers' keys out of old changes; it is tried again",
@@ -69,6 +76,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 	var all sync.WaitGroup
 	all.Go(func() { ends.Run(ctx) })
+	all.Go(func() { applies.Run(ctx) })
 	all.Go(func() { scrubs.Run(ctx) })
 	all.Go(func() { signsOut.Run(ctx) })
 	all.Wait()
@@ -85,6 +93,20 @@ func (s *Sweeper) endExpired(ctx context.Context) error {
 	return err
 }
 
+// applyScheduled writes scheduled changes that count into their customers.
+func (s *Sweeper) applyScheduled(ctx context.Context) error {
+	now, err := s.now(ctx)
+	for more := true; more && err == nil; {
+		var keys []string
+		keys, err = s.store.DueScheduled(ctx, now, sweepRows)
+		for _, key := range keys {
+			err = errors.Join(err, s.store.ApplyScheduled(ctx, key)) // one that fails keeps back no other
+		}
+		more = len(keys) > 0
+	}
+	return err
+}
+
 // endSessions removes the sessions, and the links into the portal, that are over.
 func (s *Sweeper) endSessions(ctx context.Context) error {
 	now, err := s.now(ctx)
@@ -95,11 +117,13 @@ func (s *Sweeper) endSessions(ctx context.Context) error {
 }
 
 // expiredOverrides leaves out customers on a test clock. Their overrides expire when the clock
-// is set, without a write: the catalog checks the expiry.
+// is set, without a write: the catalog checks the expiry. It leaves out customers whose scheduled change
+// is not written yet: what their limits were is kept with that, and needs the overrides.
 const expiredOverrides = `
 	SELECT DISTINCT id, key FROM (
 		SELECT c.id, c.key FROM overrides o JOIN customers c ON c.id = o.customer_id
-		WHERE o.expires_at <= $1 AND c.test_clock_id IS NULL ORDER BY o.expires_at LIMIT $2) due
+		WHERE o.expires_at <= $1 AND c.test_clock_id IS NULL
+			AND NOT EXISTS (SELECT FROM scheduled_changes s WHERE s.customer_id = c.id AND s.at <= $1) ORDER BY o.expires_at LIMIT $2) due
 	ORDER BY id`
 
 const endOverrides = `
@@ -117,9 +141,7 @@ func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err e
 		return false, store.Classify(err)
 	}
 	err = s.store.Write(ctx, store.KindCustomer, "", func(ctx context.Context, w *store.Writing) error {
-		// Look again under the lock, by the database's own clock: another node may have been
-		// quicker.
-		now := w.Now.UnixMicro()
+		// Look again under the lock: another node may have been quicker.
 		rows, _ := w.Query(ctx, expiredOverrides, now, sweepRows)
 		ids, keys, err := expired(rows)
 		if err != nil {

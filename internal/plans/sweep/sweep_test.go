@@ -54,6 +54,48 @@ func TestOverridesCountAndExpireOnEveryNode(t *testing.T) {
 	}
 }
 
+// Scheduled changes that count are written into their customers once, by whichever node: in real time
+// from their instant on, and on a test clock where the clock has shown it.
+func TestScheduledChangesAreWritten(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := planstest.NewStore(t, url)
+	planstest.Populate(t, admin)
+	planstest.PutPlan(t, admin, "large", planstest.Hourly(9))
+	const customers = sweepRows + 20
+	for _, statement := range []string{
+		`INSERT INTO test_clocks (key, now, change) VALUES ('clock', 5, 3)`,
+		fmt.Sprintf(`INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change, test_clock_id)
+			SELECT 'c' || n, 'x', 1, 1, 'UTC', '2026-01-01T00:00:00', 3, CASE WHEN n %% 4 < 2 THEN 1 END FROM generate_series(1, %d) n`, customers),
+		// Those on the clock with an odd number were done when the clock showed more than now.
+		`INSERT INTO scheduled_changes (customer_id, clock_id, change, at, until, plan_id, joined_version, done)
+			SELECT id, test_clock_id, 3, CASE WHEN test_clock_id IS NULL AND id % 2 = 0 THEN 4e15 ELSE 6 END, 'period_end', 2, 1, test_clock_id IS NOT NULL AND id % 2 = 1
+			FROM customers WHERE key LIKE 'c%'`,
+	} {
+		if _, err := admin.Pool().Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const state = `SELECT count(*) FILTER (WHERE s.customer_id IS NULL AND c.plan_id = 2), count(*) FILTER (WHERE c.plan_id = 1 AND s.customer_id IS NOT NULL),
+		count(DISTINCT c.change) FILTER (WHERE c.plan_id = 2), (SELECT count(*) FROM customer_terms WHERE from_at IN (6, 4e15) AND at = from_at - 1)
+		FROM customers c LEFT JOIN scheduled_changes s ON s.customer_id = c.id WHERE c.key LIKE 'c%'`
+	var due, after, waits, changes, terms int
+	if err := admin.Pool().QueryRow(t.Context(), `SELECT count(*) FROM scheduled_changes WHERE done OR clock_id IS NULL AND at < 4e15`).Scan(&due); err != nil || due == 0 || due == customers {
+		t.Fatal(due, err)
+	}
+	startNode(t, url, "")
+	startNode(t, url, "")
+	pgtest.Eventually(t, "all are written", func() bool {
+		if err := admin.Pool().QueryRow(t.Context(), state).Scan(&after, &waits, &changes, &terms); err != nil {
+			t.Fatal(err)
+		}
+		return after == due
+	})
+	if waits != customers-due || changes != due || terms != due {
+		t.Errorf("%d are due of %d: %d wait, %d changes, %d rows of terms", due, customers, waits, changes, terms)
+	}
+}
+
 // Many that expire at one instant, twelve of each customer and more than one transaction ends: each customer has a
 // change of its own, none is missing, and no node has to forget everything.
 func TestManyOverridesExpireAtOnce(t *testing.T) {

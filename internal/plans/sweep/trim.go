@@ -22,7 +22,8 @@ const (
 	trimRows = 1000
 )
 
-// Trimmer deletes entries of the audit trail that are older than its retention.
+// Trimmer deletes entries of the audit trail that are older than its retention: by the month, when
+// all of a month is.
 //
 // All nodes may run one, on the same database. The later one finds nothing to do.
 type Trimmer struct {
@@ -52,11 +53,15 @@ func (t *Trimmer) Run(ctx context.Context) {
 }
 
 const trimAudit = `
-	DELETE FROM audit WHERE id IN (
-		SELECT id FROM audit WHERE at < clock_timestamp() - $1::interval ORDER BY at, id LIMIT $2)`
+	DELETE FROM audit_default WHERE (at, id) IN (
+		SELECT at, id FROM audit_default WHERE at < $1 ORDER BY at, id LIMIT $2)`
 
-// trim deletes all that is too old.
+// trim drops the months that are too old, and deletes what is too old of those that no partition was
+// made for.
 func (t *Trimmer) trim(ctx context.Context) error {
+	if err := t.dropMonths(ctx); err != nil {
+		return err
+	}
 	for {
 		done, err := t.trimSome(ctx)
 		if err != nil || done < trimRows {
@@ -73,6 +78,20 @@ func (t *Trimmer) trim(ctx context.Context) error {
 func (t *Trimmer) trimSome(ctx context.Context) (rows int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	done, err := t.store.Pool().Exec(ctx, trimAudit, t.retention, trimRows)
+	now, err := t.store.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	done, err := t.store.Pool().Exec(ctx, trimAudit, now.Add(-t.retention), trimRows)
 	return done.RowsAffected(), store.Classify(err)
+}
+
+func (t *Trimmer) dropMonths(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	now, err := t.store.Now(ctx)
+	if err == nil {
+		err = upkeep.DropMonths(ctx, t.store.Pool(), now.Add(-t.retention).UnixMicro())
+	}
+	return store.Classify(err)
 }

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,24 +10,47 @@ import (
 	"quotad/internal/testkit/planstest"
 )
 
-// What is older than the retention goes, in pieces, and nothing else.
+// A month goes as a whole when all of it is older than the retention. Of entries that no month was made
+// for, those that are older go, in pieces. Nothing else goes.
 func TestTrim(t *testing.T) {
 	t.Parallel()
-	s := planstest.PopulatedStore(t)
-	if err := s.SetSetting(t.Context(), plans.Setting{Name: "audit-retention", Value: "48h"}); err != nil {
+	s, ctx := planstest.PopulatedStore(t), t.Context()
+	if err := s.SetSetting(ctx, plans.Setting{Name: "audit-retention", Value: "48h"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Pool().Exec(t.Context(), `
-		INSERT INTO audit (at, actor, request, action, subject, target)
-		SELECT now() - n * interval '1 minute', 'a', '', '', '', '' FROM generate_series(1, 48 * 60 + 2 * $1::bigint) n`, trimRows); err != nil {
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := s.Pool().Exec(ctx, sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := planstest.DatabaseNow(t, s).UTC().Add(-48 * time.Hour)
+	first := time.Date(old.Year(), old.Month(), 1, 0, 0, 0, 0, time.UTC) // of the month in which the retention ends
+	exec("DROP TABLE audit_first")                                       // it has all months so far
+	for _, n := range []int{-3, -1, 0} {
+		from, to := first.AddDate(0, n, 0), first.AddDate(0, n+1, 0)
+		exec(fmt.Sprintf("CREATE TABLE audit_%d PARTITION OF audit FOR VALUES FROM ('%s') TO ('%s')", n+3, from.Format(time.RFC3339), to.Format(time.RFC3339)))
+	}
+	insert := func(at time.Time, n int) {
+		t.Helper()
+		exec(`INSERT INTO audit (at, actor, request, action, subject, target) SELECT $1, 'a', '', '', '', '' FROM generate_series(1, $2::int)`, at, n)
+	}
+	for _, n := range []int{-3, -1, 0} {
+		insert(first.AddDate(0, n, 0), 1)                     // the first instant of a month
+		insert(first.AddDate(0, n+1, 0).Add(-time.Second), 1) // and nearly its last
+	}
+	insert(first.AddDate(0, -2, 0), 2*trimRows+1)
+	insert(first.AddDate(0, 5, 0), 1)
+	if err := NewTrimmer(s, 48*time.Hour, nil).trim(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := NewTrimmer(s, 48*time.Hour, nil).trim(t.Context()); err != nil {
-		t.Fatal(err)
+	const left = `SELECT string_agg(part || ' ' || n, ', ' ORDER BY part) FROM (SELECT tableoid::regclass::text AS part, count(*) AS n FROM audit GROUP BY 1) p`
+	var got string
+	if err := s.Pool().QueryRow(ctx, left).Scan(&got); err != nil || got != "audit_3 2, audit_default 1" {
+		t.Errorf("left are %s, %v", got, err)
 	}
-	// A minute may have passed since.
-	if n := planstest.Count(t, s, "count(*) FROM audit"); n < 48*60-2 || n > 48*60 {
-		t.Errorf("%d are left", n)
+	if n := planstest.Count(t, s, "count(*) FROM pg_inherits WHERE inhparent = 'audit'::regclass"); n != 2 {
+		t.Errorf("%d partitions are left", n)
 	}
 }
 

@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/url"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
 	"quotad/internal/testkit/pgtest"
 )
@@ -330,4 +332,30 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 		t.Fatal("started under a context that was over")
 	}
 	start(t, options(dir)) // and left nothing in the way
+}
+
+// An ERROR about what the machine lacks is in quotad's log, and one about a statement is not.
+func TestServersErrorsInTheLog(t *testing.T) {
+	t.Parallel()
+	log, opts := new(pgtest.Log), options(pgtest.Dir(t))
+	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
+	e := start(t, opts)
+	ctx := pgtest.Context(t)
+	conn, err := postgres.Connect(ctx, e.AdminURL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer postgres.CloseConn(conn)
+	if _, err := conn.Exec(ctx, "SELECT 1 / 0"); err == nil {
+		t.Error("a wrong statement was done")
+	}
+	if _, err := conn.Exec(ctx, "SET temp_file_limit = 0; SET work_mem = '64kB'; SELECT count(*) FROM (SELECT i FROM generate_series(1, 100000) i ORDER BY i DESC) s"); err == nil {
+		t.Error("a sort that needs the disk was done")
+	}
+	pgtest.Eventually(t, "the log has it", func() bool {
+		return log.Count("level=WARN") == 1 && log.Count("sqlstate=53400") == 1
+	})
+	if log.Count("22012") > 0 {
+		t.Errorf("the log has a statement's fault:\n%s", log)
+	}
 }

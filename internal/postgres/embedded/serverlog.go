@@ -76,7 +76,7 @@ func (l *serverLog) close() string {
 
 // forward logs one line of the server. An ERROR answers a statement, and its sender deals with
 // it. A FATAL ends one connection. Only a PANIC, or a process that died, concerns the server
-// itself.
+// itself. So does what the machine lacks: memory, disk, connections, or what its system refuses.
 func forward(log *slog.Logger, line string, hush func(severity, sqlstate string) bool) {
 	state, rest, ok := strings.Cut(line, " ")
 	severity, message, ok2 := strings.Cut(rest, ":  ")
@@ -96,6 +96,9 @@ func forward(log *slog.Logger, line string, hush func(severity, sqlstate string)
 		if strings.Contains(message, "terminated by signal") || strings.Contains(message, "terminated abnormally") {
 			level = slog.LevelError
 		}
+	}
+	if class := state[:2]; level < slog.LevelWarn && (class == "53" || class == "58") && (severity == "ERROR" || severity == "FATAL") {
+		level = slog.LevelWarn
 	}
 	if hush(severity, state) {
 		level = slog.LevelDebug

@@ -41,12 +41,17 @@ func TestServerLogLevels(t *testing.T) {
 	var buffer bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&buffer, nil)) // from info on
 	for line, want := range map[string]string{
-		"00000 LOG:  database system is ready to accept connections":            "",
-		"23505 ERROR:  duplicate key value violates unique constraint":          "",
-		"00000 LOG:  server process (PID 7) was terminated by signal 9: Killed": "level=ERROR",
-		"XX001 PANIC:  could not locate a valid checkpoint record":              "level=ERROR",
-		"01000 WARNING:  something":                                             "level=WARN",
-		"postgres: could not find the database system":                          "",
+		"00000 LOG:  database system is ready to accept connections":                "",
+		"23505 ERROR:  duplicate key value violates unique constraint":              "",
+		"00000 LOG:  server process (PID 7) was terminated by signal 9: Killed":     "level=ERROR",
+		"XX001 PANIC:  could not locate a valid checkpoint record":                  "level=ERROR",
+		"53100 ERROR:  could not extend file \"base/1/2\": No space left on device": "level=WARN",
+		"58030 ERROR:  could not read block 7":                                      "level=WARN",
+		"53300 FATAL:  sorry, too many clients already":                             "level=WARN",
+		"28000 FATAL:  role \"nobody\" does not exist":                              "level=INFO",
+		"53100 DETAIL:  more of it":                                                 "",
+		"01000 WARNING:  something":                                                 "level=WARN",
+		"postgres: could not find the database system":                              "",
 		"": "",
 	} {
 		buffer.Reset()

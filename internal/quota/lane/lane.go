@@ -1,15 +1,11 @@
 package lane
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"quotad/internal/postgres"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
@@ -52,7 +48,17 @@ func New(n *queue.Node, to *locked.Worker) *Lane {
 func (l *Lane) Run(ctx context.Context) {
 	defer l.Session.Close()
 	_ = l.Session.Ready(ctx) // the first hit finds a session, or is told why not
+	l.Session.End()
 	l.Inbox.Run(func() { l.Next(ctx) })
+}
+
+// Enqueue adds hits of one sender after those of its that wait, unless the database is too slow to be
+// waited for: see queue.Inbox and session.Circuit.
+func (l *Lane) Enqueue(most int, hits ...*queue.Hit) (added int, err error) {
+	if err = l.node.Circuit.Err(); err != nil {
+		return 0, err
+	}
+	return l.Inbox.Enqueue(most, hits...)
 }
 
 // take makes the next batch of what waits, but for hits whose callers gave up.
@@ -74,6 +80,7 @@ func (l *Lane) take() []*queue.Hit {
 // Next decides one batch. The hits are taken from their callers only when there is a
 // session and a clock, so that what waits for those can still be given up.
 func (l *Lane) Next(ctx context.Context) {
+	defer l.Session.End()
 	now, err := l.Session.Begin(ctx)
 	hits := l.take()
 	if err != nil {
@@ -102,13 +109,18 @@ func (l *Lane) Next(ctx context.Context) {
 
 // recall looks up the remembered rows of the groups, and returns the groups that the lane
 // decides. It hands the others over to the worker. These are hits on several counters, which a
-// swap could charge in part, and hits on a counter that the worker has.
+// swap could charge in part, and hits on a counter that the worker has. Hits whose targets are of
+// another history of the database are to be resolved again.
 func (l *Lane) recall(groups []*Group) []*Group {
-	watch, cautious := l.node.Stopwatch(), l.Worker.Cautious()
+	watch, skips := l.node.Stopwatch(), l.Worker.SkipsLocked()
 	l.these = l.these[:0]
 	for _, g := range groups {
+		if l.node.Outdated(g.Target) {
+			g.Finish(&model.StaleError{})
+			continue
+		}
 		swap := false
-		if len(g.Target.Counters) == 1 && !cautious {
+		if len(g.Target.Counters) == 1 && !skips {
 			g.knows, swap = g.Target.Recall(&g.known, watch)
 		}
 		if swap {
@@ -195,7 +207,16 @@ func (l *Lane) send(ctx context.Context, hits int, steps ...session.Step) error 
 		return nil
 	}
 	l.node.Totals.Batch(hits, len(steps))
-	return l.Session.Conn.Run(ctx, steps)
+	began := l.node.Stopwatch()
+	err := l.Session.Conn.Run(ctx, steps)
+	took := l.node.Stopwatch() - began
+	if hits == 0 {
+		l.node.Metrics.Lane.Read(took)
+		return err
+	}
+	l.node.Metrics.Lane.Batch(hits)
+	l.node.Metrics.Lane.Write(took)
+	return err
 }
 
 // recallStep reads rows.
@@ -264,125 +285,4 @@ func (l *Lane) countLost() {
 	l.noteStale(stale, remembered)
 	l.node.Totals.Swapped.Add(int64(len(l.swaps.Groups) - lost))
 	l.node.Totals.SwapsLost.Add(int64(lost))
-}
-
-// finish hands out what became of a group whose row was to be written.
-func (l *Lane) finish(g *Group) {
-	if !g.done {
-		g.Target.Contended(l.node.Stopwatch())
-		l.HandOver(g)
-		return
-	}
-	g.Target.Keep(&g.after)
-	l.remember(g, g.after.Row)
-	l.node.WatchAhead(g.Target, len(g.Hits), g.now, g.after.At)
-	g.Finish(nil)
-}
-
-// finishReading ends a group whose row was read beside the swaps of others. What is to be
-// written is put back, for a batch that knows the row.
-func (l *Lane) finishReading(g *Group) {
-	w := g.plan()
-	if w != bySwap && w != byMaking {
-		l.finishUnwritten(g, w)
-		return
-	}
-	g.Target.Keep(&g.known)
-	l.again = appendRequeued(l.again, g.Hits)
-}
-
-// finishUnwritten ends a group for which there is nothing to be written here.
-func (l *Lane) finishUnwritten(g *Group, w way) {
-	switch w {
-	case asItStands:
-		g.Target.Keep(&g.known)
-		l.remember(g, g.known.Row)
-		g.Finish(nil)
-	case asStale:
-		g.Finish(g.stale)
-	default:
-		l.HandOver(g)
-	}
-}
-
-// remember tells the memory of refusals what the group's row is, before a caller hears of
-// it: its next hit may come at once.
-func (l *Lane) remember(g *Group, r model.Row) {
-	l.row[0] = r
-	l.node.Memory.Remember(g.Target, l.row[:], l.now, g.Refused)
-}
-
-// appendRequeued appends hits that were in a batch, but for those whose callers left.
-func appendRequeued(to, hits []*queue.Hit) []*queue.Hit {
-	for _, h := range hits {
-		if h.Requeue() {
-			to = append(to, h)
-		}
-	}
-	return to
-}
-
-// HandOver gives a group's hits to the worker, as a run for each sender.
-func (l *Lane) HandOver(g *Group) {
-	hits := appendRequeued(make([]*queue.Hit, 0, len(g.Hits)), g.Hits)
-	slices.SortStableFunc(hits, func(a, b *queue.Hit) int { return cmp.Compare(a.From, b.From) })
-	for len(hits) > 0 {
-		n := 1
-		for n < len(hits) && hits[n].From == hits[0].From {
-			n++
-		}
-		o := locked.NewRun(g.Target, hits[:n:n])
-		if err := l.Worker.Enqueue(o); err != nil && o.Take() {
-			o.Finish(err)
-		}
-		hits = hits[n:]
-	}
-}
-
-// lost ends a batch whose round trip failed. wrote says that the round trip was to charge hits.
-//
-// A batch that the server rolled back goes to the worker. The worker waits for no row that
-// somebody holds for long. It also keeps a statement that the server refuses from failing other
-// customers' hits.
-//
-// A batch with an unknown outcome is never sent again, for its hits could be charged twice.
-func (l *Lane) lost(err error, wrote bool) {
-	unwritten, written := fmt.Errorf("%w: %w", session.ErrUnavailable, err), fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, err)
-	if !wrote {
-		written = unwritten
-	}
-	again := false
-	switch {
-	case session.NotSent(err):
-		written = unwritten
-	case !postgres.NotCommitted(err):
-		l.Session.Drop()
-	case !session.RolledBack(err): // nothing was charged, and the session is over
-		l.Session.Drop()
-		written = unwritten
-	case session.Hopeless(err):
-		unwritten = l.Session.Refuse(err)
-		written = unwritten
-	default:
-		again = true
-		if postgres.Retryable(err) {
-			l.Worker.BeCautious()
-		}
-	}
-	end := func(groups []*Group, err error) {
-		for _, g := range groups {
-			if again {
-				l.node.Totals.Retried.Add(int64(len(g.Hits)))
-				l.HandOver(g)
-				continue
-			}
-			if errors.Is(err, session.ErrOutcomeUnknown) {
-				l.node.Totals.Unknown.Add(int64(len(g.Hits)))
-			}
-			g.Finish(err)
-		}
-	}
-	end(l.swaps.Groups, written)
-	end(l.makes.Groups, written)
-	end(l.reading, unwritten)
 }

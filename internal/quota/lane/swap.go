@@ -107,7 +107,7 @@ const (
 	byReading             // the lane has to read the row first
 	byWorker              // the worker has to lock the row
 	asItStands            // all of the group's hits are refused; nothing is written
-	asStale               // the group's target is not, or no longer, what its hits are judged by
+	asStale               // the group's target is not, or no longer, what its hits are judged by, or is barred
 )
 
 // plan decides the group's hits on the row as it is known, and says what is to be done for it.
@@ -118,14 +118,16 @@ func (g *Group) plan() way {
 		return byWorker
 	case !g.knows:
 		return byReading
-	case old.Large || old.Held():
+	case g.locks():
 		return byWorker
-	case old.Change > t.Change:
-		g.stale = &model.StaleError{Change: old.Change}
-		return asStale
+	case old.Change > t.AsOf(): // the worker finds out whether there is such a change
+		return byWorker
 	}
 	instant := max(g.now, old.At)
-	if g.stale = t.Over(instant); g.stale != nil {
+	if g.stale = t.Over(instant); g.stale == nil {
+		g.stale = t.Barred(instant)
+	}
+	if g.stale != nil {
 		return asStale
 	}
 	hour, _ := t.RunningHour(instant)
@@ -133,13 +135,15 @@ func (g *Group) plan() way {
 	if t.Logs() { // decisions keep what is in a log, and the group's memory is used again
 		rows[0].State, space = slices.Clone(old.State), nil
 	}
-	g.Decide(rows[:], instant, space)
+	g.Decide(rows[:], g.now, space)
 	if space != nil && g.Admitted > 0 {
 		g.space = rows[0].State
 	}
 	switch {
 	case g.Admitted == 0 && !g.read:
 		return byReading
+	case g.raises(rows[0], instant): // it is to be written with the charge
+		return byWorker
 	case g.Admitted == 0 && old.Change == t.Change && !old.Missing:
 		return asItStands
 	case g.Admitted == 0, old.Counted && old.Hour != hour: // the change is to be remembered, the hour booked
@@ -150,6 +154,27 @@ func (g *Group) plan() way {
 		return byMaking
 	}
 	return bySwap
+}
+
+// raises reports whether the group reaches a threshold. r is the row as the group leaves it.
+func (g *Group) raises(r model.Row, instant int64) bool {
+	if !g.Target.Notifies() {
+		return false
+	}
+	refused := uint32(0)
+	for _, h := range g.Hits {
+		if g.Refused && !h.Result.Decision.Allowed {
+			refused |= h.Result.Decision.RefusedOwn()
+		}
+	}
+	all, _ := g.Target.Raise(&r, instant, refused)
+	return len(all) > 0
+}
+
+// locks reports whether the row, as it is known, says too little to be charged by a swap: not all that its
+// logs, holds or cap have.
+func (g *Group) locks() bool {
+	return g.known.Large || g.known.Held() || g.Target.Uncounted(g.known.State)
 }
 
 // swapValues are the parameter of swapSQL and of makeSQL.
@@ -247,7 +272,7 @@ type Group struct {
 	known model.Known // the row as this node last saw it; only where knows is true
 	knows bool
 	read  bool        // the row was read in this batch
-	stale error       // why the target is not what the hits are judged by
+	stale error       // why the target is not what the hits are judged by, or is barred
 	after model.Known // the row as the charge leaves it
 	done  bool        // the database has written after
 	space []int64     // memory for the state of after

@@ -43,6 +43,9 @@ func (w *Worker) Adjust(ctx context.Context, from queue.SenderID, a Adjustment) 
 
 func (tx *transaction) adjust(a *Adjustment) (out Adjusted, err error) {
 	t := a.Target
+	if t.Level {
+		return out, ErrLevel
+	}
 	done, err := tx.find(t.Counters[0].Key.Customer, a.ID)
 	if err != nil {
 		return out, err
@@ -69,8 +72,9 @@ func (tx *transaction) adjust(a *Adjustment) (out Adjusted, err error) {
 	return out, nil
 }
 
-// correct makes an adjustment of an hour of an own counter.
-func (tx *transaction) correct(own *counter, hour int64, id model.ID, units, instant int64, reason string) {
+// correct makes an adjustment of an hour of an own counter. It moves no limit but a cap.
+func (tx *transaction) correct(own *lockedRow, hour int64, id model.ID, units, instant int64, reason string) {
+	tx.moveCap(own, hour, units)
 	tx.adjusted = append(tx.adjusted, adjustment{own.hourKey(hour), id.Key, units, instant, reason})
 }
 

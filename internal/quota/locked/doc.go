@@ -5,7 +5,7 @@
 // one transaction:
 //
 //   - it locks the rows of all their counters in key order, and reads them (read.go);
-//   - it does one operation after the other on the Go model, in memory (apply.go); transaction.go is
+//   - it does one operation after the other on the Go model, in memory (batch.go); transaction.go is
 //     the working copy of the locked rows;
 //   - it writes the rows that changed, and commits (write.go).
 //

@@ -56,7 +56,7 @@ func (w *Worker) Fence(ctx context.Context, fences []Fence) []error {
 // unknown.
 func (w *Worker) fencing(fences []Fence) *Operation {
 	ticket := queue.NewTicket(&w.Session)
-	o := &Operation{Ticket: &ticket, repeatable: true, insert: true}
+	o := &Operation{Ticket: &ticket, repeatable: true, insert: true, numbered: true} // each fence has an error of its own
 	keys := make([]model.CounterKey, len(fences))
 	for i := range fences {
 		keys[i] = fences[i].Target.Counters[0].Key
@@ -82,7 +82,7 @@ func (tx *transaction) fenceAll(fences []Fence) ([]error, error) {
 }
 
 // fence fences one counter.
-func (tx *transaction) fence(f *Fence, own *counter) error {
+func (tx *transaction) fence(f *Fence, own *lockedRow) error {
 	t := f.Target.Base()
 	counters, err := tx.openAny(t)
 	if err != nil {

@@ -2,6 +2,7 @@ package locked
 
 import (
 	"context"
+	"errors"
 	"maps"
 
 	"quotad/internal/quota/model"
@@ -37,8 +38,9 @@ func (w *Worker) DecideTogether(ctx context.Context, from queue.SenderID, hits [
 // Once is a hit that waits in a worker.
 type Once struct{ *pending[model.Decision] }
 
-// Wait waits for the decision.
-func (o Once) Wait(ctx context.Context) queue.Result {
+// Wait waits for the decision. Where it is not patient, it does not wait for a transaction beyond ctx.
+func (o Once) Wait(ctx context.Context, patient bool) queue.Result {
+	o.hasty = !patient
 	d, err := o.result(ctx)
 	return queue.Result{Decision: d, Err: err}
 }
@@ -70,32 +72,51 @@ func (tx *transaction) hit(h *model.Hit) (model.Decision, error) {
 	if t.Lost {
 		return model.Decision{}, ErrLost
 	}
-	counters, instant, err := tx.open(t)
+	if t.Level && h.Overrun {
+		return model.Decision{}, ErrLevel
+	}
+	counters, _, err := tx.admit(t)
 	if err != nil {
 		return model.Decision{}, err
 	}
-	d := model.Judge(t, rowsOf(counters), instant, cost)
+	d := model.Judge(t, rowsOf(counters), t.Instant(tx.now), cost)
 	if h.Overrun {
 		d = d.Overrun()
+	}
+	if !d.Allowed {
+		tx.refuse(&d)
 	}
 	if !d.Allowed || cost == 0 {
 		return d, nil
 	}
-	if err = tx.makeValues(counters); err != nil {
+	d, hour, err := tx.chargeHit(counters, d)
+	if err != nil {
 		return model.Decision{}, err
 	}
-	d = tx.Charge(counters, d)
-	hour := tx.addUnits(t, counters, cost, d.At)
 	if id.Given() {
 		tx.issue(t, id, receipt{at: d.At, cost: cost, receiptBody: receiptBody{hour: hour, charged: d.ChargedBy(), views: d.Views()}})
 	}
 	return d, nil
 }
 
+// chargeHit charges an admitted decision, and returns it as it stands then. hour is where its units are
+// booked; those of a level meter are held, and booked nowhere.
+func (tx *transaction) chargeHit(counters []*lockedRow, d model.Decision) (_ model.Decision, hour int64, err error) {
+	if d.Target.Level {
+		err = tx.addLevel(d.Target, counters, d.Cost, d.At)
+		return d.Charged(rowsOf(counters)), 0, err
+	}
+	if err = tx.makeValues(counters); err != nil {
+		return d, 0, err
+	}
+	d = tx.Charge(counters, d)
+	return d, tx.addUnits(d.Target, counters, d.Cost, d.At), nil
+}
+
 // hits decides hits as if they came one after the other, and charges all or none; together
 // says which.
 func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, together bool, err error) {
-	before := tx.before(hits)
+	saved := tx.snapshot(hits)
 	results, together = make([]model.Decision, len(hits)), true
 	for i, h := range hits {
 		if h.Looks() {
@@ -103,8 +124,13 @@ func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, togethe
 		} else {
 			results[i], err = tx.hit(&h)
 		}
+		if errors.Is(err, errMissingHour) { // all that is missing is read together
+			for _, later := range hits[i+1:] {
+				_, _, _ = tx.admit(later.Target)
+			}
+		}
 		if err != nil {
-			tx.undo(before)
+			tx.restore(saved)
 			for _, h := range hits { // so that all whose overrides have ended are resolved again at once
 				_ = h.Target.Over(h.Target.Instant(tx.now))
 			}
@@ -115,10 +141,10 @@ func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, togethe
 	if together {
 		return results, true, nil
 	}
-	tx.undo(before)
+	tx.restore(saved)
 	for i := range results {
 		if results[i].Allowed {
-			// It would have fitted; what it was charged is undone.
+			// It would have fitted; what it was charged is taken back.
 			if results[i], err = tx.look(hits[i].Target, hits[i].Cost); err != nil {
 				return nil, false, err
 			}
@@ -130,46 +156,47 @@ func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, togethe
 
 // look judges a hit and charges nothing.
 func (tx *transaction) look(t *model.Target, cost int64) (model.Decision, error) {
-	counters, instant, err := tx.open(t)
+	counters, _, err := tx.admit(t)
 	if err != nil {
 		return model.Decision{}, err
 	}
-	return model.Judge(t, rowsOf(counters), instant, cost), nil
+	return model.Judge(t, rowsOf(counters), t.Instant(tx.now), cost), nil
 }
 
-// undo is what hits may change.
-type undo struct {
-	counters map[model.CounterKey]counter
+// snapshot is what hits may change.
+type snapshot struct {
+	counters map[model.CounterKey]lockedRow
 	usage    map[model.HourKey]int64
+	levels   map[model.CounterKey]level
 	closed   int
 	made     map[int64]int
 	receipts []receiptKey // that were not there
 }
 
-// before copies the state to go back to when hits are not charged after all. The copy shares
+// snapshot copies the state to go back to when hits are not charged after all. The copy shares
 // slices with the transaction, which never change such a slice in place.
-func (tx *transaction) before(hits []model.Hit) undo {
-	u := undo{counters: make(map[model.CounterKey]counter), usage: maps.Clone(tx.usage), closed: len(tx.closed), made: maps.Clone(tx.made)}
+func (tx *transaction) snapshot(hits []model.Hit) snapshot {
+	s := snapshot{counters: make(map[model.CounterKey]lockedRow), usage: maps.Clone(tx.usage), levels: maps.Clone(tx.levels), closed: len(tx.closed), made: maps.Clone(tx.made)}
 	for _, h := range hits {
 		for i := range h.Target.Counters {
 			if c := tx.counters[h.Target.Counters[i].Key]; c != nil {
-				u.counters[c.key] = *c
+				s.counters[c.key] = *c
 			}
 		}
 		key := receiptKey{h.Target.Counters[0].Key.Customer, h.ID.Key}
 		if h.ID.Given() && tx.receipts[key] == nil {
-			u.receipts = append(u.receipts, key)
+			s.receipts = append(s.receipts, key)
 		}
 	}
-	return u
+	return s
 }
 
-func (tx *transaction) undo(u undo) {
-	for key, a := range u.counters {
+func (tx *transaction) restore(s snapshot) {
+	for key, a := range s.counters {
 		*tx.counters[key] = a
 	}
-	tx.usage, tx.closed, tx.made = u.usage, tx.closed[:u.closed], u.made
-	for _, key := range u.receipts {
+	tx.usage, tx.levels, tx.closed, tx.made = s.usage, s.levels, tx.closed[:s.closed], s.made
+	for _, key := range s.receipts {
 		delete(tx.receipts, key)
 	}
 }

@@ -42,6 +42,11 @@ type Import struct {
 	// booked. Cost and At are 0 then.
 	Limit string
 	Used  int64
+
+	// SetsLevel: from now on Level units (0 … MaxNumber) are held, of a level meter. No limit is asked.
+	// Cost, At and Limit are zero then.
+	SetsLevel bool
+	Level     int64
 }
 
 // Imported is the outcome of an Import.
@@ -55,9 +60,12 @@ type Imported struct {
 //
 // Errors: ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit, ErrFuture, *TooMuchError, and those of
 // Decide.
-func (w *Worker) Import(from queue.SenderID, in *Import) func(context.Context) Imported {
+//
+// Where the wait is not patient, it does not wait for a transaction beyond its context.
+func (w *Worker) Import(from queue.SenderID, in *Import) (wait func(ctx context.Context, patient bool) Imported) {
 	p := submit(w, w.newOperation(from, in.Target, in.ID), func(tx *transaction) (bool, error) { return tx.takeOver(in) })
-	return func(ctx context.Context) (out Imported) {
+	return func(ctx context.Context, patient bool) (out Imported) {
+		p.hasty = !patient
 		out.Replayed, out.Err = p.result(ctx)
 		return out
 	}
@@ -66,6 +74,12 @@ func (w *Worker) Import(from queue.SenderID, in *Import) func(context.Context) I
 // takeOver does one import.
 func (tx *transaction) takeOver(in *Import) (replayed bool, err error) {
 	t := in.Target
+	if t.Level && !in.SetsLevel {
+		return false, ErrLevel
+	}
+	if !t.Level && in.SetsLevel {
+		return false, ErrNoLevel
+	}
 	done, err := tx.find(t.Counters[0].Key.Customer, in.ID)
 	if err != nil || done != nil {
 		return done != nil, err
@@ -74,7 +88,11 @@ func (tx *transaction) takeOver(in *Import) (replayed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if in.Limit != "" {
+	if in.SetsLevel {
+		if rise := in.Level - t.Held(totalsOf(counters)); rise != 0 {
+			err = tx.addLevel(t, counters, rise, instant)
+		}
+	} else if in.Limit != "" {
 		err = tx.setUsed(t, counters, instant, in)
 	} else if in.At > instant {
 		err = ErrFuture
@@ -89,7 +107,7 @@ func (tx *transaction) takeOver(in *Import) (replayed bool, err error) {
 
 // usedAt books units of a past instant, and charges them where it still counts. In a billing
 // period that has ended they are an adjustment.
-func (tx *transaction) usedAt(t *model.Target, counters []*counter, instant int64, in *Import) {
+func (tx *transaction) usedAt(t *model.Target, counters []*lockedRow, instant int64, in *Import) {
 	for i, c := range counters {
 		t.Backdate(i, &c.Row, in.At, in.Cost)
 		c.touch()
@@ -100,6 +118,7 @@ func (tx *transaction) usedAt(t *model.Target, counters []*counter, instant int6
 		tx.correct(own, hour, in.ID, in.Cost, instant, "import")
 		return
 	}
+	tx.moveCap(own, hour, in.Cost)
 	if now, _ := t.RunningHour(own.At); hour == now {
 		tx.turn(own, hour)
 		own.units = model.AddUpTo(own.units, in.Cost)
@@ -110,10 +129,10 @@ func (tx *transaction) usedAt(t *model.Target, counters []*counter, instant int6
 }
 
 // setUsed makes a number what counts against a limit.
-func (tx *transaction) setUsed(t *model.Target, counters []*counter, instant int64, in *Import) error {
+func (tx *transaction) setUsed(t *model.Target, counters []*lockedRow, instant int64, in *Import) error {
 	for i, c := range counters {
 		limits := t.Counters[i].Limits
-		at := slices.IndexFunc(limits, func(l *model.Limit) bool { return l.Name == in.Limit })
+		at := slices.IndexFunc(limits, func(l *model.Limit) bool { return l.Name == in.Limit && !l.IsCap() })
 		if at < 0 {
 			continue
 		}

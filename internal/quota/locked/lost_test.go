@@ -24,7 +24,7 @@ func handWorker(t *testing.T, db *quotatest.DB, clock *quotatest.Clock) *Worker 
 		t.Fatal(err)
 	}
 	start, log := time.Now(), slog.New(slog.DiscardHandler)
-	w := New(&queue.Node{MaxQueue: 100, Memory: memory, Options: session.Options{
+	w := New(&queue.Node{MaxQueue: 100, Memory: memory, Metrics: queue.NewMetrics(), Options: session.Options{
 		Connect: db.Connect, Now: clock.Now, Wall: time.Now, Log: log, Troubles: session.NewTroubles(log),
 		Stopwatch: func() time.Duration { return time.Since(start) },
 	}})
@@ -107,8 +107,8 @@ func TestLostCommits(t *testing.T) {
 				tx.write(pipe, &w.params)
 				err = pipe.Commit()
 			}
-			if err != nil || o.settled != nil {
-				t.Fatal(err, o.settled)
+			if err != nil || o.doErr != nil {
+				t.Fatal(err, o.doErr)
 			}
 			w.lost([]*Operation{o}, errors.New("the connection broke"), true)
 			for range 3 {
@@ -189,5 +189,5 @@ func TestVanishedNode(t *testing.T) {
 
 // once is a hit of cost 1 with an id.
 func once(ctx context.Context, w *Worker, target *model.Target, id string) queue.Result {
-	return w.Submit("", &model.Hit{Target: target, Cost: 1, ID: model.NewID("hit", id)}).Wait(ctx)
+	return w.Submit("", &model.Hit{Target: target, Cost: 1, ID: model.NewID("hit", id)}).Wait(ctx, true)
 }

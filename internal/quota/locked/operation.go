@@ -1,7 +1,6 @@
 package locked
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,12 +11,12 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Operation is one entry of a worker's queue. It is either one caller's operation or a run. A run
+// Operation is one entry of a worker's queue. It is either one caller's operation or a group. A group
 // is plain hits that a lane has handed over, each with a caller of its own.
 type Operation struct {
-	*queue.Ticket // of the one caller; nil for a run
+	*queue.Ticket // of the one caller; nil for a group
 	from          queue.SenderID
-	hits          []*queue.Hit       // of a run; nil for one caller's operation
+	hits          []*queue.Hit       // of a group; nil for one caller's operation
 	targets       []*model.Target    // later hits on these targets follow the operation
 	keys          []model.CounterKey // counters to be locked
 	own           []receiptKey       // ids of the operation itself
@@ -25,22 +24,25 @@ type Operation struct {
 	// repeatable: all of the operation has ids. So it may be sent again when its outcome is
 	// unknown.
 	repeatable bool
+	hasty      bool // its caller waits no longer than its deadline
 	// do does the operation on the locked rows and sets its result. With an error, do has changed
 	// nothing, and may be called again.
 	do     func(*transaction) error
-	failed func(error) // sets an error as the result; nil for a run
+	failed func(error) // sets an error as the result; nil for a group
 	// target and refused are what the memory of refusals learns from the operation.
 	target  *model.Target
 	refused bool
 
 	// What earlier transactions have left for the next one.
-	tries   int    // how often it was done in vain
-	cuts    int    // how often its connection broke
-	insert  bool   // the own rows of its customers have to be inserted
-	hours   *hours // finished hours to be read
-	alone   bool   // it needs a transaction without other customers
-	settled error  // why it was not done, or nil
-	again   bool   // it goes into the next transaction
+	tries    int      // how often it was done in vain
+	cuts     int      // how often its connection broke
+	insert   bool     // the own rows of its customers have to be inserted
+	hours    []*hours // finished hours to be read
+	numbered bool     // the number of the newest change is to be read
+	alone    bool     // it needs a transaction without other customers
+	single   bool     // it needs a transaction of its own
+	doErr    error    // what do returned last
+	again    bool     // it goes into the next transaction
 
 	waited  atomic.Bool // somebody held its counters for long
 	unknown atomic.Bool // an earlier transaction's outcome was lost: it may have been done
@@ -80,27 +82,34 @@ func (w *Worker) newOperation(from queue.SenderID, t *model.Target, id model.ID)
 	return o
 }
 
-// NewRun is a run of plain hits of one sender on a target's counters.
-func NewRun(t *model.Target, hits []*queue.Hit) *Operation {
+// NewGroup is a group of plain hits of one sender on a target's counters.
+func NewGroup(t *model.Target, hits []*queue.Hit) *Operation {
 	o := &Operation{hits: hits, from: hits[0].From, targets: []*model.Target{t.Base()}, target: t}
 	o.keys = t.Keys()
 	o.do = o.decide
 	return o
 }
 
-// decide decides a run on locked counters.
+// decide decides a group on locked counters.
 func (o *Operation) decide(tx *transaction) error {
 	t := o.target
 	if t.Lost {
 		return ErrLost
 	}
-	counters, instant, err := tx.open(t)
+	counters, instant, err := tx.admit(t)
 	if err != nil {
 		return err
 	}
 	g, rows := queue.Group{Target: t, Hits: o.hits}, rowsOf(counters)
-	g.Decide(rows, instant, nil)
-	if o.refused = g.Refused; g.Admitted > 0 {
+	g.Decide(rows, t.Instant(tx.now), nil)
+	if o.refused = g.Refused; g.Refused && t.Notifies() {
+		for _, h := range o.hits {
+			if !h.Result.Decision.Allowed {
+				tx.refuse(&h.Result.Decision)
+			}
+		}
+	}
+	if g.Admitted > 0 {
 		if err = tx.makeValues(counters); err != nil {
 			return err
 		}
@@ -112,9 +121,9 @@ func (o *Operation) decide(tx *transaction) error {
 	return nil
 }
 
-// join adds the hits of a later run on the same counters.
+// join adds the hits of a later group on the same counters.
 func (o *Operation) join(later *Operation) bool {
-	if later.tries > 0 || o.tries > 0 || later.alone || o.alone || len(o.hits)+len(later.hits) > queue.MaxBatch {
+	if later.tries > 0 || o.tries > 0 || later.alone || o.alone || later.single || o.single || len(o.hits)+len(later.hits) > queue.MaxBatch {
 		return false
 	}
 	o.hits = append(o.hits, later.hits...)
@@ -124,7 +133,7 @@ func (o *Operation) join(later *Operation) bool {
 // goesWith reports whether two operations may be in one transaction. An operation that must go
 // alone goes only with such operations of the same customer, if both have one customer each.
 func (o *Operation) goesWith(other *Operation) bool {
-	if o.alone != other.alone {
+	if o.alone != other.alone || o.single || other.single {
 		return false
 	}
 	customer, single := o.customer()
@@ -190,37 +199,4 @@ func (o *Operation) Finish(err error) {
 		o.failed(err)
 	}
 	o.Ring()
-}
-
-// pending is an operation whose caller waits for its result.
-type pending[T any] struct {
-	*Operation
-	worker *Worker
-	out    T
-	err    error
-}
-
-// submit hands an operation to its worker.
-func submit[T any](w *Worker, o *Operation, do func(*transaction) (T, error)) *pending[T] {
-	p := &pending[T]{Operation: o, worker: w}
-	o.do = func(tx *transaction) (err error) {
-		p.out, err = do(tx)
-		return err
-	}
-	o.failed = func(err error) { p.err = err }
-	if err := w.Enqueue(o); err != nil {
-		o.Finish(err)
-	}
-	return p
-}
-
-// result waits for it. Errors: those of Decide, ErrUnderWay and the operation's own.
-func (p *pending[T]) result(ctx context.Context) (none T, err error) {
-	if err = p.worker.Wait(ctx, p.Operation); err != nil {
-		return none, err // the operation may still be writing to out
-	}
-	if p.err != nil {
-		return none, p.err
-	}
-	return p.out, nil
 }

@@ -1,8 +1,6 @@
 package locked
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,13 +15,15 @@ import (
 // their receipts, and where a counter says that it has them, its holds.
 func (w *Worker) read(pipe *session.Pipeline, batch []*Operation, now int64) (*transaction, error) {
 	tx := &transaction{
-		node: w.node, now: now, counters: make(map[model.CounterKey]*counter), receipts: make(map[receiptKey]*receipt),
-		usage: make(map[model.HourKey]int64), made: make(map[int64]int),
+		node: w.node, now: now, counters: make(map[model.CounterKey]*lockedRow), receipts: make(map[receiptKey]*receipt),
+		usage: make(map[model.HourKey]int64), made: make(map[int64]int), levels: make(map[model.CounterKey]level), newest: -1,
 	}
 	var owns, values, missing []model.CounterKey
 	var ids []receiptKey
 	var asked []*hours
+	numbered := false
 	for _, o := range batch {
+		numbered = numbered || o.numbered
 		for _, key := range o.keys {
 			if key.Attribute != "" {
 				values = append(values, key)
@@ -35,17 +35,23 @@ func (w *Worker) read(pipe *session.Pipeline, batch []*Operation, now int64) (*t
 			}
 		}
 		ids = append(append(ids, o.own...), o.others...)
-		if o.hours != nil {
-			asked = append(asked, o.hours)
-		}
+		asked = append(asked, o.hours...)
 	}
 	if missing = sorted(missing, model.CompareKeys); len(missing) > 0 {
 		pipe.Do(InsertRows, w.encode(session.ColumnsOf(missing).Encode))
 	}
 	due := make(map[model.CounterKey]bool)
-	tx.cautious = w.Cautious()
+	tx.skipsLocked = w.SkipsLocked()
 	w.lock(pipe, tx, sorted(owns, model.CompareKeys), due)
 	w.lock(pipe, tx, sorted(values, model.CompareKeys), due) // who holds the own row writes them
+	if numbered {
+		pipe.Ask(ReadNewest, nil, func(r *pgconn.ResultReader) (err error) {
+			for r.NextRow() {
+				tx.newest, err = session.ReadInt(r.Values()[0])
+			}
+			return err
+		})
+	}
 	if ids = sorted(ids, compareIDs); len(ids) > 0 {
 		pipe.Ask(ReadTurn, nil, tx.readTurn)
 		pipe.Ask(FindReceipts, w.encode(idColumns(ids).encode), func(r *pgconn.ResultReader) error { return tx.readReceipts(r, ids) })
@@ -63,21 +69,21 @@ func (w *Worker) read(pipe *session.Pipeline, batch []*Operation, now int64) (*t
 	return tx, pipe.Answers()
 }
 
-// lock locks and reads rows. When cautious, it waits for none: a row that is there and that it
+// lock locks and reads rows. With SKIP LOCKED it waits for none: a row that is there and that it
 // could not lock is held.
 func (w *Worker) lock(pipe *session.Pipeline, tx *transaction, keys []model.CounterKey, due map[model.CounterKey]bool) {
 	if len(keys) == 0 {
 		return
 	}
 	for _, key := range keys {
-		tx.counters[key] = &counter{key: key}
+		tx.counters[key] = &lockedRow{key: key}
 	}
 	name := LockRows
-	if tx.cautious {
+	if tx.skipsLocked {
 		name = LockFree
 	}
 	pipe.Ask(name, w.encode(session.ColumnsOf(keys).Encode), func(r *pgconn.ResultReader) error { return tx.readCounters(r, keys, due) })
-	if !tx.cautious {
+	if !tx.skipsLocked {
 		return
 	}
 	pipe.Ask(askThere, w.encode(session.ColumnsOf(keys).Encode), func(r *pgconn.ResultReader) error {
@@ -107,7 +113,8 @@ func (w *Worker) askHours(pipe *session.Pipeline, tx *transaction, asked []*hour
 		from, to = append(from, tx.hours[key].from), append(to, tx.hours[key].to)
 	}
 	columns := session.ColumnsOf(keys)
-	encode := func(p *session.Params) { columns.Encode(p); p.Int8(from); p.Int8(to) }
+	first, last := model.Enclose(from, to)
+	encode := func(p *session.Params) { columns.Encode(p); p.Int8(from); p.Int8(to); p.Int8([]int64{first, last}) }
 	pipe.Ask(askHours, w.encode(encode), func(r *pgconn.ResultReader) error {
 		return session.EachRow(r, len(keys), func(n int, cols [][]byte) error {
 			var hour, units, adjusted int64
@@ -208,21 +215,4 @@ func (tx *transaction) readHolds(r *pgconn.ResultReader, held []model.CounterKey
 		tx.counters[held[i]].Holds = model.NewHolds(list)
 	}
 	return err
-}
-
-// idColumns are receipts' keys as the statements take them.
-type idColumns []receiptKey
-
-func (c idColumns) encode(p *session.Params) {
-	shard, customer, key := make([]int16, len(c)), make([]int64, len(c)), make([][16]byte, len(c))
-	for i, id := range c {
-		shard[i], customer[i], key[i] = model.Shard(id.customer), id.customer, id.key
-	}
-	p.Int2(shard)
-	p.Int8(customer)
-	p.UUID(key)
-}
-
-func compareIDs(a, b receiptKey) int {
-	return cmp.Or(cmp.Compare(model.Shard(a.customer), model.Shard(b.customer)), cmp.Compare(a.customer, b.customer), bytes.Compare(a.key[:], b.key[:]))
 }

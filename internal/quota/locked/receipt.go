@@ -1,11 +1,14 @@
 package locked
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"strings"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // receipt is what is kept of an operation that was done under an id.
@@ -194,4 +197,21 @@ func (r *bodyReader) views() (views []model.View) {
 		views = append(views, v)
 	}
 	return views
+}
+
+func compareIDs(a, b receiptKey) int {
+	return cmp.Or(cmp.Compare(model.Shard(a.customer), model.Shard(b.customer)), cmp.Compare(a.customer, b.customer), bytes.Compare(a.key[:], b.key[:]))
+}
+
+// idColumns are receipts' keys as the statements take them.
+type idColumns []receiptKey
+
+func (c idColumns) encode(p *session.Params) {
+	shard, customer, key := make([]int16, len(c)), make([]int64, len(c)), make([][16]byte, len(c))
+	for i, id := range c {
+		shard[i], customer[i], key[i] = model.Shard(id.customer), id.customer, id.key
+	}
+	p.Int2(shard)
+	p.Int8(customer)
+	p.UUID(key)
 }

@@ -39,13 +39,13 @@ func (w *Worker) Refund(ctx context.Context, from queue.SenderID, r Refund) (Ref
 	if r.Hit.Given() {
 		o.others = append(o.others, receiptKey{own.Customer, r.Hit.Key})
 	}
-	if !r.Hit.Given() { // it needs the hours of the period
+	if !r.Hit.Given() && !r.Target.Level { // it needs the hours of the period
 		now, err := w.node.Now(ctx)
 		if err != nil {
 			return Refunded{}, session.Unreached(err)
 		}
 		from, to := r.Target.Period(r.Target.Instant(now))
-		o.hours = &hours{counter: own, from: from, to: to}
+		o.hours = []*hours{{counter: own, from: from, to: to}}
 	}
 	return submit(w, o, func(tx *transaction) (Refunded, error) { return tx.refund(&r) }).result(ctx)
 }
@@ -81,15 +81,24 @@ func (tx *transaction) refund(r *Refund) (out Refunded, err error) {
 	if err != nil {
 		return out, err
 	}
-	if hit != nil {
+	switch {
+	case t.Level:
+		units := r.Cost
+		if hit != nil {
+			units = min(units, hit.cost-hit.returned)
+		}
+		if out.Units, err = tx.lower(t, counters, units, instant); err == nil && hit != nil {
+			hit.returned, hit.changed = hit.returned+out.Units, hit.changed || out.Units > 0
+		}
+	case hit != nil:
 		out.Units, err = tx.refundHit(t, hit, r, instant)
-	} else {
+	default:
 		out.Units, err = tx.refundPresent(t, counters, r, instant)
 	}
 	if err != nil {
 		return out, err
 	}
-	out.Decision = model.Judge(t, rowsOf(counters), instant, 0)
+	out.Decision = model.Judge(t, rowsOf(counters), t.Instant(tx.now), 0)
 	tx.issue(t, r.ID, receipt{at: instant, cost: out.Units, receiptBody: receiptBody{views: out.Views()}})
 	return out, nil
 }
@@ -162,8 +171,9 @@ func (tx *transaction) giveBackCharged(t *model.Target, r *receipt, units int64)
 }
 
 // takeOff takes units off the usage of an hour, and off what was charged in all.
-func (tx *transaction) takeOff(own *counter, hour, units int64) {
+func (tx *transaction) takeOff(own *lockedRow, hour, units int64) {
 	own.total -= units
+	tx.moveCap(own, hour, -units)
 	if own.hour == hour {
 		less := min(units, own.units)
 		own.units, units = own.units-less, units-less
@@ -177,7 +187,7 @@ func (tx *transaction) takeOff(own *counter, hour, units int64) {
 // refundPresent gives units back to the windows that run now, and takes as many off the usage of
 // the running billing period, the newest hours first. Each gives up no more than it has; units is
 // the most that one of them gave up.
-func (tx *transaction) refundPresent(t *model.Target, counters []*counter, r *Refund, instant int64) (units int64, err error) {
+func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *Refund, instant int64) (units int64, err error) {
 	own := counters[0]
 	hour, _ := t.RunningHour(instant)
 	tx.turn(own, hour)
@@ -188,6 +198,9 @@ func (tx *transaction) refundPresent(t *model.Target, counters []*counter, r *Re
 	}
 	before := model.Judge(t, rowsOf(counters), instant, 0)
 	for i := range t.NumLimits() {
+		if t.LimitAt(i).IsCap() {
+			continue // it moves with usage
+		}
 		// What is reserved was not used.
 		c, free := counters[t.CounterOf(i)], min(r.Cost, before.Unreserved(i))
 		tx.giveBack(t, c, []int64{t.Identity(i, c.At)}, model.Present, free)

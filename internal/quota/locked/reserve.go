@@ -68,6 +68,9 @@ func (w *Worker) settle(ctx context.Context, from queue.SenderID, t *model.Targe
 // reserve charges units and holds them; books no usage. The customer may have so many reservations
 // at most open on the meter. Its own counter has a hold of each, and is locked.
 func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, most int) (out Reservation, err error) {
+	if t.Level {
+		return out, ErrLevel
+	}
 	own := t.Counters[0].Key
 	out.ID = ReservationID{own.Customer, own.Meter, id.Key}
 	r, err := tx.find(own.Customer, id)
@@ -82,12 +85,13 @@ func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, mo
 	if t.Lost {
 		return out, ErrLost
 	}
-	counters, instant, err := tx.open(t)
+	counters, _, err := tx.admit(t)
 	if err != nil {
 		return out, err
 	}
-	d := model.Judge(t, rowsOf(counters), instant, cost)
+	d := model.Judge(t, rowsOf(counters), t.Instant(tx.now), cost)
 	if out.Decision = d; !d.Allowed {
+		tx.refuse(&d)
 		return out, nil
 	}
 	if counters[0].Holds.Len() >= most {
@@ -97,6 +101,8 @@ func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, mo
 		return out, err
 	}
 	d = tx.Charge(counters, d)
+	hour, _ := t.RunningHour(d.At)
+	tx.moveCap(counters[0], hour, -cost) // nothing is booked: what is held counts by itself
 	for i := range t.NumLimits() {
 		if l := t.LimitAt(i); l.Algorithm.OnlyHolds() {
 			ttl = min(ttl, l.TTL)
@@ -140,7 +146,7 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 	case r.state != receiptOpen:
 		return out, r.settledBefore()
 	}
-	counters, instant, err := tx.open(t)
+	counters, _, err := tx.open(t)
 	if err != nil {
 		return out, err
 	}
@@ -151,12 +157,12 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 		tx.releaseHolds(t, r, r.reserved)
 		more = cost
 	}
-	d := model.Judge(t, rowsOf(counters), instant, max(0, more))
+	d := model.Judge(t, rowsOf(counters), t.Instant(tx.now), max(0, more))
 	if overrun {
 		d = d.Overrun()
 	}
 	if !d.Allowed {
-		most := d.Room()
+		most := d.Headroom()
 		if !out.Late {
 			most += r.reserved
 		}
@@ -167,8 +173,9 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 		d = tx.Charge(counters, d)
 	}
 	r.hour = tx.addUnits(t, counters, cost, d.At)
+	tx.moveCap(counters[0], r.hour, cost-max(0, more)) // the rest was booked by the charge
 	counters[0].touch()
-	out.Decision = model.Judge(t, rowsOf(counters), d.At, 0).Committed(cost)
+	out.Decision = model.Judge(t, rowsOf(counters), t.Instant(tx.now), 0).Committed(cost)
 	r.close(receiptCommitted, cost, &out)
 	return out, nil
 }
@@ -185,13 +192,13 @@ func (tx *transaction) release(t *model.Target, id ReservationID) (out Settled, 
 	case receiptCommitted:
 		return out, r.settledBefore()
 	}
-	counters, instant, err := tx.open(t)
+	counters, _, err := tx.open(t)
 	if err != nil {
 		return out, err
 	}
 	out.Reserved, out.Late = r.reserved, !counters[0].Holds.Has(id.key)
 	tx.releaseHolds(t, r, r.reserved)
-	out.Decision = model.Judge(t, rowsOf(counters), instant, 0)
+	out.Decision = model.Judge(t, rowsOf(counters), t.Instant(tx.now), 0)
 	r.close(receiptReleased, 0, &out)
 	return out, nil
 }

@@ -13,6 +13,7 @@ const (
 	LockRows       session.StatementName = "quotad_locked_lock"
 	LockFree       session.StatementName = "quotad_locked_lock_free" // waits for no row
 	askThere       session.StatementName = "quotad_locked_there"
+	ReadNewest     session.StatementName = "quotad_locked_newest"
 	ReadTurn       session.StatementName = "quotad_locked_turn"
 	FindReceipts   session.StatementName = "quotad_locked_find"
 	askHolds       session.StatementName = "quotad_locked_holds"
@@ -20,6 +21,7 @@ const (
 	saveRows       session.StatementName = "quotad_locked_save"
 	MakeValues     session.StatementName = "quotad_locked_make"
 	AddUsage       session.StatementName = "quotad_locked_usage"
+	SetLevels      session.StatementName = "quotad_locked_levels"
 	IssueReceipts  session.StatementName = "quotad_locked_issue_" // and the slot
 	changeReceipts session.StatementName = "quotad_locked_change_"
 	OpenHolds      session.StatementName = "quotad_locked_open"
@@ -27,6 +29,7 @@ const (
 	AddAdjustments session.StatementName = "quotad_locked_adjust"
 	alsoAdjusted   session.StatementName = "quotad_locked_also"
 	AddAudit       session.StatementName = "quotad_locked_audit"
+	AddReached     session.StatementName = "quotad_locked_reached"
 )
 
 // ReceiptTables are the tables of receipts.
@@ -39,16 +42,19 @@ func Statements() map[session.StatementName]string {
 		LockRows:       lockSQL,
 		LockFree:       strings.Replace(lockSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
 		askThere:       thereSQL,
+		ReadNewest:     `SELECT number FROM change_number WHERE one`,
 		ReadTurn:       `SELECT slot FROM receipt_turn WHERE one`,
 		askHolds:       holdsSQL,
 		askHours:       hoursSQL,
 		saveRows:       saveSQL,
 		MakeValues:     makeSQL,
 		AddUsage:       usageSQL,
+		SetLevels:      levelsSQL,
 		OpenHolds:      openSQL,
 		CloseHolds:     closeSQL,
 		AddAdjustments: adjustSQL,
 		AddAudit:       auditSQL,
+		AddReached:     reachSQL,
 	}
 	var find []string
 	for _, slot := range ReceiptTables {
@@ -110,7 +116,8 @@ LATERAL (SELECT limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	GROUP BY limits OFFSET 0) h`
 
-// $1–$4 key of customers' own counters, $5–$6 the hours.
+// $1–$4 key of customers' own counters, $5–$6 the hours; $7 the two that enclose those, so that
+// PostgreSQL leaves out all other months before it opens them.
 const hoursSQL = `
 SELECT i.n, u.hour, u.admitted, u.adjusted
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
@@ -118,10 +125,11 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[
 LATERAL (
 	SELECT hour, admitted, 0::bigint AS adjusted FROM usage
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.hour_from AND hour < i.hour_to
-	  AND admitted > 0
+	  AND hour >= ($7::bigint[])[1] AND hour < ($7::bigint[])[2] AND admitted > 0
 	UNION ALL
 	SELECT hour, 0, cost FROM adjustments
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.hour_from AND hour < i.hour_to
+	  AND hour >= ($7::bigint[])[1] AND hour < ($7::bigint[])[2]
 	OFFSET 0) u`
 
 // $1–$4 key, $5–$10 the columns, $11–$12 the slices of $13, the states.

@@ -3,7 +3,6 @@ package locked
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +23,8 @@ type Worker struct {
 	queue.Inbox[*Operation]
 	underWay map[receiptKey]int // ids in the queue or in a transaction; under the inbox's mutex
 
-	// Careful is the end, on the stopwatch, of the time in which the worker waits for no row.
-	Careful atomic.Int64
+	// SkipUntil is the end, on the stopwatch, of the time in which the worker waits for no row.
+	SkipUntil atomic.Int64
 
 	// Owned by the worker's goroutine.
 	batch  []*Operation
@@ -47,12 +46,17 @@ func New(n *queue.Node) *Worker {
 }
 
 // endGrace is how much longer than its deadline an operation waits for the transaction that it is
-// in. A transaction that only finds out that somebody holds the counter takes no longer.
+// in. A transaction that only finds out that somebody holds the counter takes no longer. Where hits
+// wait within a time, it is a tenth of that.
 const endGrace = 500 * time.Millisecond
 
 // Wait waits for an operation that was enqueued.
 func (w *Worker) Wait(ctx context.Context, o *Operation) error {
-	err := o.Wait(ctx, endGrace)
+	grace := w.node.Circuit.Grace(endGrace)
+	if o.hasty {
+		grace = 0
+	}
+	err := o.Wait(ctx, grace)
 	if errors.Is(err, session.ErrBusy) && len(o.own) > 0 && w.blocked(o) {
 		err = ErrUnderWay
 	}
@@ -67,22 +71,25 @@ func (w *Worker) blocked(o *Operation) bool {
 	return o.waited.Load() || w.underWay[o.own[0]] > 1
 }
 
-// caution is how long a worker waits for no locked row, after it or its lane waited for one in
+// skipTime is how long a worker waits for no locked row, after it or its lane waited for one in
 // vain.
-const caution = 5 * time.Second
+const skipTime = 5 * time.Second
 
-// BeCautious begins the time of caution. Somebody may hold a row for long, and hits on other
+// SkipLocked begins skipTime. Somebody may hold a row for long, and hits on other
 // rows must not wait for that row, too.
-func (w *Worker) BeCautious() { w.Careful.Store(int64(w.node.Stopwatch() + caution)) }
+func (w *Worker) SkipLocked() { w.SkipUntil.Store(int64(w.node.Stopwatch() + skipTime)) }
 
-// Cautious reports whether no row is waited for now.
-func (w *Worker) Cautious() bool {
-	return w.node.Stopwatch() < time.Duration(w.Careful.Load())
+// SkipsLocked reports whether no row is waited for now.
+func (w *Worker) SkipsLocked() bool {
+	return w.node.Stopwatch() < time.Duration(w.SkipUntil.Load())
 }
 
 // Enqueue adds an operation after those of its sender that wait. Errors: ErrShare, ErrBusy,
-// ErrStopped.
+// ErrStopped, ErrSlow.
 func (w *Worker) Enqueue(o *Operation) error {
+	if err := w.node.Circuit.Err(); err != nil {
+		return err
+	}
 	for _, t := range o.targets {
 		t.HandOver(1)
 	}
@@ -102,11 +109,11 @@ func (w *Worker) Enqueue(o *Operation) error {
 func (w *Worker) ended(o *Operation) {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
-	w.endedWithin(o)
+	w.endedLocked(o)
 }
 
-// endedWithin is ended for who has the inbox's mutex.
-func (w *Worker) endedWithin(o *Operation) {
+// endedLocked is ended for who has the inbox's mutex.
+func (w *Worker) endedLocked(o *Operation) {
 	for _, t := range o.targets {
 		t.HandOver(-1)
 	}
@@ -115,49 +122,6 @@ func (w *Worker) endedWithin(o *Operation) {
 			delete(w.underWay, id)
 		}
 	}
-}
-
-// Run does transactions until the engine stops and nothing waits any more.
-func (w *Worker) Run(ctx context.Context) {
-	defer w.Session.Close()
-	_ = w.Session.Ready(ctx) // as a lane does: the first operation finds a session
-	w.Inbox.Run(func() { w.Next(ctx) })
-}
-
-// take makes the next batch of what waits. It leaves out operations whose callers gave up. A
-// batch has at most queue.MaxBatch rows, or one operation that has more by itself. An operation
-// that must go alone shares a batch only with its own customer's operations.
-func (w *Worker) take() []*Operation {
-	w.batch = w.batch[:0]
-	rows := 0
-	runs := make(map[runKey]*Operation) // that hits may join: after them there are only runs
-	w.Take(func(o *Operation) bool {
-		if len(w.batch) > 0 && (rows+o.Rows() > queue.MaxBatch || !o.goesWith(w.batch[0])) {
-			return false
-		}
-		if !o.Take() {
-			w.endedWithin(o)
-			return true
-		}
-		if o.hits == nil {
-			clear(runs)
-		} else if key := (runKey{o.target.Group(), o.from}); runs[key] != nil && runs[key].join(o) {
-			w.endedWithin(o)
-			return true
-		} else {
-			runs[key] = o
-		}
-		w.batch, rows = append(w.batch, o), rows+o.Rows()
-		return true
-	})
-	return w.batch
-}
-
-// runKey is what runs have in common that may be joined. One sender's hits keep their order when
-// they are put back: so each run has one sender.
-type runKey struct {
-	model.GroupKey
-	from queue.SenderID
 }
 
 // finish ends an operation.
@@ -180,89 +144,39 @@ func sizeOf(batch []*Operation) (n int) {
 	return n
 }
 
-// Next does one transaction.
-func (w *Worker) Next(ctx context.Context) {
-	now, err := w.Session.Begin(ctx)
-	batch := w.take()
-	if err != nil {
-		w.fail(batch, err)
-		return
-	}
-	if len(batch) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, session.SendLimit)
-	defer cancel()
-	w.node.Totals.Batch(sizeOf(batch), 1)
-	pipe := w.Session.Conn.Begin(ctx)
-	tx, err := w.read(pipe, batch, now)
-	if err != nil {
-		pipe.Abandon()
-		w.lost(batch, err, false)
-		return
-	}
-	again := w.apply(tx, batch)
-	tx.write(pipe, &w.params)
-	if err = pipe.Commit(); err != nil {
-		pipe.Abandon()
-		w.lost(batch, err, true)
-		return
-	}
-	w.remember(tx, batch)
-	for _, o := range batch {
-		if !o.again {
-			w.finish(o, o.settled)
-		}
-	}
-	w.handBack(again)
-	if slices.ContainsFunc(again, w.late) {
-		w.PutLast(w.late)
-	}
-	if tx.cautious && len(again) == len(batch) {
-		w.pause(ctx)
-	}
+func (w *Worker) logFault(what string, key model.CounterKey, err error) {
+	w.node.Log.Error(what, "customer_id", key.Customer, "meter_id", key.Meter, "error", err)
 }
 
-// pause waits a while, for others hold the rows.
-func (w *Worker) pause(ctx context.Context) {
-	enough := time.NewTimer(cautiousPause)
-	defer enough.Stop()
-	select {
-	case <-enough.C:
-	case <-ctx.Done():
-	}
+// pending is an operation whose caller waits for its result.
+type pending[T any] struct {
+	*Operation
+	worker *Worker
+	out    T
+	err    error
 }
 
-// cautiousPause follows a transaction that could do nothing, since others hold the rows.
-const cautiousPause = 5 * time.Millisecond
+// submit hands an operation to its worker.
+func submit[T any](w *Worker, o *Operation, do func(*transaction) (T, error)) *pending[T] {
+	p := &pending[T]{Operation: o, worker: w}
+	o.do = func(tx *transaction) (err error) {
+		p.out, err = do(tx)
+		return err
+	}
+	o.failed = func(err error) { p.err = err }
+	if err := w.Enqueue(o); err != nil {
+		o.Finish(err)
+	}
+	return p
+}
 
-// remember keeps the rows that were written, and tells the memory of refusals what the
-// counters are now, before a caller hears of it.
-func (w *Worker) remember(tx *transaction, batch []*Operation) {
-	watch := w.node.Stopwatch()
-	w.node.Values.Made(tx.made, watch)
-	for _, c := range tx.counters {
-		if c.freed {
-			w.node.Memory.Forget(c.key)
-		}
-		if c.target != nil {
-			c.target.Locked(c.read.version, c.read.at, watch)
-			c.target.Keep(&model.Known{Row: c.Row, Hour: c.hour, Counted: c.units > 0})
-		}
+// result waits for it. Errors: those of Decide, ErrUnderWay and the operation's own.
+func (p *pending[T]) result(ctx context.Context) (none T, err error) {
+	if err = p.worker.Wait(ctx, p.Operation); err != nil {
+		return none, err // the operation may still be writing to out
 	}
-	for _, o := range batch {
-		if o.again || o.settled != nil || o.target == nil {
-			continue
-		}
-		rows := make([]model.Row, 0, len(o.target.Counters))
-		for i := range o.target.Counters {
-			if c := tx.counters[o.target.Counters[i].Key]; c != nil {
-				rows = append(rows, c.Row)
-			}
-		}
-		if len(rows) == len(o.target.Counters) {
-			w.node.Memory.Remember(o.target, rows, tx.now, o.refused)
-			w.node.WatchAhead(o.target, o.Hits(), tx.now, rows[0].At)
-		}
+	if p.err != nil {
+		return none, p.err
 	}
+	return p.out, nil
 }

@@ -21,6 +21,8 @@ func (tx *transaction) write(pipe *session.Pipeline, p *session.Params) {
 	}
 	hours := tx.finishedHours()
 	send(AddUsage, len(hours), func() { tx.encodeHours(p, hours) })
+	levels := tx.changedLevels()
+	send(SetLevels, len(levels), func() { tx.encodeLevels(p, levels) })
 	changed, made := tx.changed()
 	send(saveRows, len(changed), func() { encodeCounters(p, changed) })
 	send(MakeValues, len(made), func() { encodeCounters(p, made) })
@@ -41,12 +43,13 @@ func (tx *transaction) write(pipe *session.Pipeline, p *session.Params) {
 	if tx.node.AlsoAdjusted != "" {
 		send(alsoAdjusted, len(tx.adjusted), func() { encodeAdjusted(p, tx.adjusted) })
 	}
+	send(AddReached, len(tx.reached), func() { encodeReached(p, tx.reached) })
 	send(AddAudit, len(tx.audits), func() { encodeAudits(p, tx.audits) })
 }
 
 // changed are the counters whose rows are to be written, and made those that have none, in
 // lock order.
-func (tx *transaction) changed() (changed, made []*counter) {
+func (tx *transaction) changed() (changed, made []*lockedRow) {
 	for _, c := range tx.counters {
 		switch {
 		case c.dirty && c.there:
@@ -55,13 +58,13 @@ func (tx *transaction) changed() (changed, made []*counter) {
 			made = append(made, c)
 		}
 	}
-	byKey := func(c, b *counter) int { return model.CompareKeys(c.key, b.key) }
+	byKey := func(c, b *lockedRow) int { return model.CompareKeys(c.key, b.key) }
 	slices.SortFunc(changed, byKey)
 	slices.SortFunc(made, byKey)
 	return changed, made
 }
 
-func encodeCounters(p *session.Params, counters []*counter) {
+func encodeCounters(p *session.Params, counters []*lockedRow) {
 	var keys session.Columns
 	var columns [6][]int64
 	var states []int64

@@ -53,7 +53,7 @@ func (c *countedLimit) stands(at int64) (bucket, moment) {
 
 func (c *countedLimit) left(at int64) int64 {
 	b, m := c.stands(at)
-	return c.rules.room(c.Limit, b, m)
+	return c.rules.headroom(c.Limit, b, m)
 }
 
 func (c *countedLimit) charge(at, cost int64) {
@@ -79,7 +79,7 @@ func TestEachAlgorithmIsDescribed(t *testing.T) {
 // TestFieldsOfAlgorithms: a field of a limit belongs to all algorithms or is refused of those that
 // do not take it, and what takes it has a default or demands it.
 func TestFieldsOfAlgorithms(t *testing.T) {
-	ofAll := []string{"name", "algorithm", "limit", "window", "per", "mode", "on_outage"}
+	ofAll := []string{"name", "algorithm", "limit", "window", "per", "mode", "on_outage", "notify"}
 	for f := range reflect.TypeFor[Spec]().Fields() {
 		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		takers := TakenBy(field)

@@ -16,6 +16,9 @@ func (allocation) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
 	return bucket{stored.level, 1}
 }
 
+// bringBack: what is used is used, whenever that was.
+func (allocation) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
+
 func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), 1}
 }

@@ -19,7 +19,8 @@ func (t *Target) SetUsed(i, limit int, r *Row, used, instant int64) {
 	var next []int64
 	for n, l := range t.Counters[i].Limits {
 		if n == limit {
-			next = append(next, l.backdated(nil, 0, instant, used, m)...)
+			part := l.backdated(nil, 0, instant, used, m)
+			next = l.carryOver(append(next, part...), r.State, r.At, bucket{part[1], part[2]}, m)
 		} else {
 			next = append(next, l.backdated(r.State, r.At, instant, 0, m)...)
 		}
@@ -29,16 +30,36 @@ func (t *Target) SetUsed(i, limit int, r *Row, used, instant int64) {
 
 // backdated is the limit's part of a state at m.at with a cost that was charged at an
 // instant ≤ m.at, as far as it counts then, whether it fits or not.
-func (l *Limit) backdated(state []int64, since, at, cost int64, m moment) []int64 {
+func (l *Limit) backdated(state []int64, since, at, cost int64, m moment) (next []int64) {
 	b, log := l.stand(state, since, m)
 	m.log = log
-	if l.kept == inLog {
+	before := b
+	switch {
+	case l.kept == inPeriod && !l.countedIn(state):
+	case l.kept == inLog:
 		blocks := l.logBlocks(log, m.at)
 		if at/l.Precision >= l.oldestBlock(m.at) {
 			b.level, blocks = l.chargeBlock(b.level, blocks, at/l.Precision, cost)
 		}
-		return l.encodeLog(nil, b.level, blocks)
+		next = l.encodeLog(nil, b.level, blocks)
+	default:
+		b = l.rules.backdate(l, b, at, cost, m)
+		next = []int64{l.BucketID(m), b.level, b.aux}
 	}
-	b = l.rules.backdate(l, b, at, cost, m)
-	return []int64{l.BucketID(m), b.level, b.aux}
+	if l.notify != nil {
+		next = l.carry(next, state, since, before, b, m)
+	}
+	return next
+}
+
+// carryOver appends to next what was raised of a limit whose bucket is set to another one. state is what
+// it was until then.
+func (l *Limit) carryOver(next, state []int64, since int64, to bucket, m moment) []int64 {
+	if l.notify == nil {
+		return next
+	}
+	before, log := l.stand(state, since, m)
+	m.log = log
+	r := l.arm(l.carried(state, since, before, before, m), to, m.at, m)
+	return r.append(next, l.BucketID(m))
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"math"
 	"slices"
 	"sort"
 )
@@ -19,7 +18,8 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 	for i, l := range limits {
 		b, log := l.stand(state, since, m)
 		m.log = log
-		fits := cost <= l.rules.room(l, b, m)
+		before := b
+		fits := cost <= l.rules.headroom(l, b, m)
 		if l.Mode == Shadow && !fits {
 			spared |= 1 << i
 		}
@@ -32,11 +32,19 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 				b.level, blocks = l.chargeLog(b.level, blocks, m.at, cost)
 			}
 			next = l.encodeLog(next, b.level, blocks)
+		case inPeriod:
+			if l.countedIn(state) {
+				b = l.rules.charge(l, b, cost, m)
+				next = append(next, capID, b.level, b.aux)
+			}
 		case inBucket:
 			if charged {
 				b = l.rules.charge(l, b, cost, m)
 			}
 			next = append(next, l.BucketID(m), b.level, b.aux)
+		}
+		if l.notify != nil {
+			next = l.carry(next, state, since, before, b, m)
 		}
 	}
 	return next, spared
@@ -84,23 +92,15 @@ func (l *Limit) run(b bucket, sums []int64, m moment) int {
 		most := l.rules.countable(l, b, m)
 		return max(1, sort.Search(len(sums), func(i int) bool { return sums[i] > most }))
 	}
-	room := l.rules.room(l, b, m)
-	run := sort.Search(len(sums), func(i int) bool { return sums[i] > room })
+	headroom := l.rules.headroom(l, b, m)
+	run := sort.Search(len(sums), func(i int) bool { return sums[i] > headroom })
 	if run > 0 || l.Mode == Hard {
 		return run
 	}
-	for run = 1; run < len(sums) && sums[run]-sums[run-1] > room; { // a shadow that refuses each
+	for run = 1; run < len(sums) && sums[run]-sums[run-1] > headroom; { // a shadow that refuses each
 		run++
 	}
 	return run
-}
-
-// AddUpTo is a sum that stops where 64 bits do.
-func AddUpTo(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }
 
 // Identity is that of the bucket of the i-th limit over all counters, at an instant.
@@ -177,7 +177,7 @@ func (s *Series) refuse(t *Target, from int, rows []Row, instant int64, tell fun
 	d := Judge(t, rows, instant, 0)
 	d.Allowed = false
 	costs := s.Costs[from:]
-	for room := d.Room(); n < len(costs) && costs[n] > room; n++ {
+	for headroom := d.Headroom(); n < len(costs) && costs[n] > headroom; n++ {
 		d.Cost = costs[n]
 		tell(from+n, d)
 	}

@@ -30,11 +30,11 @@ func (d *Decision) Views() []View {
 // Charged is an admitted decision as it stands on what its charge left.
 func (d Decision) Charged(rows []Row) Decision {
 	after := Judge(d.Target, rows, d.At, d.Cost)
-	after.Allowed, after.charged, after.spared = true, true, d.spared
+	after.Allowed, after.charged, after.spared, after.Ahead = true, true, d.spared, d.Ahead
 	return after
 }
 
-// ChargeTo charges an admitted decision's cost to the rows that it was judged on. Behind then
+// ChargeTo charges an admitted decision's cost to the rows that it was judged on. Charged then
 // makes the answer of those rows.
 func (d *Decision) ChargeTo(rows []Row) { d.spared = d.Target.Charge(rows, d.Cost, d.At, nil) }
 

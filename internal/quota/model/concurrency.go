@@ -20,6 +20,9 @@ func (concurrency) stand(l *Limit, _ bucket, _ int64, m moment) bucket {
 	return bucket{level: m.holds.open(l.ID, m.at)}
 }
 
+// bringBack: there is no bucket, and holds end when their reservations were told.
+func (concurrency) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
+
 func (concurrency) wait(*Limit, bucket, int64, moment) int64 { return Never }
 func (concurrency) charge(_ *Limit, b bucket, c int64, _ moment) bucket {
 	return bucket{min(b.level+c, softCap), 0}

@@ -62,6 +62,9 @@ type course struct {
 func (d *Decision) course(i int) course {
 	c := course{limit: d.Target.LimitAt(i), bucket: d.stands()[i], m: d.moment(i)}
 	c.now, c.last = c.limit.held(c.bucket, c.m)
+	if c.limit.IsCap() {
+		c.bucket.level = AddUpTo(c.bucket.level, c.now.units(c.m.holds.Len()))
+	}
 	return c
 }
 
@@ -91,7 +94,8 @@ func (c *course) until(at func(b bucket, m moment) int64) int64 {
 	return at(c.afterExpiries(n))
 }
 
-// heldUntil is until for a concurrency limit, of which only holds say anything: the first
+// heldUntil is until for a concurrency limit, of which only holds say anything, and for a cap, whose
+// booked units do not come back: the first
 // instant at which no more than so many units are in flight.
 func (c *course) heldUntil(most int64) int64 {
 	all := c.m.holds.list
@@ -202,12 +206,12 @@ func (d *Decision) waitHeld(i int) int64 {
 	c := d.course(i)
 	l, instant := c.limit, NoReset
 	switch l.kept {
-	case inHolds:
+	case inHolds, inPeriod:
 		if d.Cost <= l.Limit {
 			instant = c.heldUntil(l.Limit - d.Cost)
 		}
 	case inLog:
-		if d.Cost <= max(0, l.rules.room(l, c.bucket, c.m)) {
+		if d.Cost <= max(0, l.rules.headroom(l, c.bucket, c.m)) {
 			instant = c.m.at
 		} else if d.Cost <= l.Limit {
 			instant = c.logUntil(l.Limit - d.Cost)
@@ -230,6 +234,8 @@ func (d *Decision) waitHeld(i int) int64 {
 func (d *Decision) resetHeld(i int) int64 {
 	c := d.course(i)
 	switch c.limit.kept {
+	case inPeriod:
+		return c.limit.rules.resetAt(c.limit, d.stands()[i], c.m)
 	case inHolds:
 		return c.heldUntil(0)
 	case inLog:

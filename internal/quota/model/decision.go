@@ -20,9 +20,10 @@ type Decision struct {
 	Allowed  bool
 	Cost     int64
 	At       int64 // the hit's one instant, µs
+	Ahead    int64 // of At: how much later than the customer's clock showed, µs, since a counter is ahead of that
 	AsOf     int64 // a refusal from memory: the instant its view was read, µs; else 0
 	Replayed bool  // an earlier one, given again for its id; nothing was charged now
-	Degraded bool  // let in while the database was out of reach and not charged; no views
+	Degraded bool  // decided while the database was out of reach, and not charged; let in, it has no views
 
 	// Versions and stands read these. version and few are enough for most hits, and need no
 	// memory of their own.
@@ -82,8 +83,8 @@ func (d *Decision) View(i int) View {
 	}
 	i = d.Target.place(i)
 	l, b, m := d.Target.LimitAt(i), d.stands()[i], d.moment(i)
-	room := l.rules.room(l, b, m)
-	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, room)}
+	headroom := l.rules.headroom(l, b, m)
+	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, headroom)}
 	if m.holds != nil {
 		v.Reserved, v.ResetAt = d.reserved(i), d.resetHeld(i)
 	} else {
@@ -91,11 +92,11 @@ func (d *Decision) View(i int) View {
 	}
 	switch {
 	case l.Mode == Hard: // past its units after an overrun, or when its limit was lowered
-		v.Exceeded = room < 0
+		v.Exceeded = headroom < 0
 	case d.charged:
-		v.Exceeded = room < 0 || d.spared&(1<<i) != 0
+		v.Exceeded = headroom < 0 || d.spared&(1<<i) != 0
 	default:
-		v.Exceeded = d.Cost > room
+		v.Exceeded = d.Cost > headroom
 	}
 	if !d.Allowed && l.Mode != Soft {
 		v.RetryAfter = d.Wait(i)
@@ -115,8 +116,9 @@ func (d *Decision) moment(i int) moment {
 	return m
 }
 
-// Wait is how long until the i-th limit over all counters admits the cost, see Limit.wait. It is
-// at most the time to the end of the override that the limit is: another limit counts then.
+// Wait is how long after At the i-th limit over all counters admits the cost, see Limit.wait. It is
+// at most the time to the end of the override that the limit is, or to another plan: another limit
+// counts then.
 func (d *Decision) Wait(i int) (wait int64) {
 	l, m := d.Target.LimitAt(i), d.moment(i)
 	if m.holds == nil {
@@ -124,16 +126,30 @@ func (d *Decision) Wait(i int) (wait int64) {
 	} else {
 		wait = d.waitHeld(i)
 	}
-	if left := l.ends - d.At; left > 0 && (wait == Never || wait > left) {
-		return left
+	for _, ends := range [...]int64{l.ends, d.Target.ending.planTo} {
+		if left := ends - d.At; left > 0 && (wait == Never || wait > left) {
+			wait = left
+		}
 	}
 	return wait
 }
 
+// FromNow is a wait from At on, as it is from the customer's clock on: for headers, which tell no
+// instant that a client could count from.
+func (d *Decision) FromNow(wait int64) int64 {
+	if wait <= 0 { // none, or Never
+		return wait
+	}
+	return AddUpTo(wait, d.Ahead)
+}
+
+// Now is what the customer's clock showed when the hit was judged, µs.
+func (d *Decision) Now() int64 { return d.At - d.Ahead }
+
 // RefusedBy reports whether the i-th limit over all counters refuses the cost. Only hard ones do.
 func (d *Decision) RefusedBy(i int) bool {
 	l := d.Target.LimitAt(i)
-	return l.Mode == Hard && d.Cost > max(0, l.rules.room(l, d.stands()[i], d.moment(i)))
+	return l.Mode == Hard && d.Cost > max(0, l.rules.headroom(l, d.stands()[i], d.moment(i)))
 }
 
 // OneVersion is the version of the one counter that was judged, or -1 if there are several or
@@ -145,7 +161,7 @@ func (d *Decision) OneVersion() int64 {
 	return d.version
 }
 
-// RetryAfter is the largest wait of all hard limits in µs: 0 when admitted, Never when one
+// RetryAfter is the largest wait of all hard limits after At in µs: 0 when admitted, Never when one
 // is.
 func (d *Decision) RetryAfter() int64 {
 	if d.Allowed {
@@ -172,15 +188,15 @@ func (d Decision) Overrun() Decision {
 	return d
 }
 
-// Room is the largest cost that all hard limits would admit on these buckets, 0 or more.
-func (d *Decision) Room() int64 {
-	room := int64(math.MaxInt64)
+// Headroom is the largest cost that all hard limits would admit on these buckets, 0 or more.
+func (d *Decision) Headroom() int64 {
+	headroom := int64(math.MaxInt64)
 	for i, b := range d.stands() {
 		if l := d.Target.LimitAt(i); l.Mode == Hard {
-			room = min(room, l.rules.room(l, b, d.moment(i)))
+			headroom = min(headroom, l.rules.headroom(l, b, d.moment(i)))
 		}
 	}
-	return max(0, room)
+	return max(0, headroom)
 }
 
 // Row is a counter's stored state as a statement returned it.
@@ -209,6 +225,7 @@ func Judge(t *Target, rows []Row, now, cost int64) Decision {
 	for i := range rows {
 		d.At = max(d.At, rows[i].At)
 	}
+	d.Ahead = d.At - now
 	stands, n := d.stands(), 0
 	for i, r := range rows {
 		m := t.moment(d.At)
@@ -230,7 +247,7 @@ func Judge(t *Target, rows []Row, now, cost int64) Decision {
 			n++
 		}
 	}
-	d.Allowed = cost <= d.Room()
+	d.Allowed = cost <= d.Headroom()
 	return d
 }
 

@@ -3,8 +3,8 @@
 //
 // It owns
 //
-//   - limits and their checks (limit.go), and the algorithms, a file each (level.go says what
-//     an algorithm must do);
+//   - limits and their checks (limit.go), and the algorithms, a file each (algorithm.go says
+//     what an algorithm must do);
 //   - targets, which are what hits are judged by (target.go), and rows as a node remembers
 //     them (known.go);
 //   - hits that are decided one after the other, and what a charge leaves in a row (charge.go);

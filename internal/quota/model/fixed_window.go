@@ -1,8 +1,6 @@
 package model
 
-import (
-	"quotad/internal/calendar"
-)
+import "quotad/internal/calendar"
 
 // fixedWindow: a hit is admitted when used + cost ≤ limit. Windows start at multiples of
 // their length since the Unix epoch, or where the customer's calendar says. The level is
@@ -61,6 +59,9 @@ func (f fixedWindow) stand(l *Limit, stored bucket, since int64, m moment) bucke
 	}
 	return bucket{stored.level, 1}
 }
+
+// bringBack: what was used in the window ahead is used in the present one.
+func (fixedWindow) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
 
 func (fixedWindow) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), 1}
@@ -121,6 +122,11 @@ func (firstHitWindow) stand(l *Limit, stored bucket, _ int64, m moment) bucket {
 	return stored
 }
 
+// bringBack: a window that starts ahead starts now.
+func (firstHitWindow) bringBack(_ *Limit, stored bucket, _ int64, m moment) bucket {
+	return bucket{stored.level, min(stored.aux, m.at)}
+}
+
 func (firstHitWindow) charge(_ *Limit, b bucket, cost int64, m moment) bucket {
 	if b.level == 0 {
 		b.aux = m.at
@@ -173,4 +179,13 @@ func (firstHitWindow) mostIn(l *Limit, time int64, _ bool) int64 { return l.inWi
 
 func (firstHitWindow) sound(_ *Limit, b bucket, _ []int64) bool {
 	return counts(b.level) && b.aux >= 0 && b.aux < lastInstant
+}
+
+// inWindows is the most units that windows admit in a time, µs. whole: windows fill the time.
+func (l *Limit) inWindows(time int64, whole bool) int64 {
+	windows := ceilDiv(time, l.Window)
+	if !whole {
+		windows++ // the time touches one window more
+	}
+	return mulUpTo(l.Limit, windows)
 }

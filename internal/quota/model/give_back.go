@@ -24,6 +24,8 @@ func giveBackState(limits []*Limit, state []int64, since int64, over []Hold, bes
 		m.log = state[i+BucketLen : end]
 		charged := chargedTo{id: id}
 		switch l := limitByID(limits, id, m); {
+		case id == capID: // MoveCap moves it with what is booked
+			next = append(next, state[i:end]...)
 		case !slices.ContainsFunc(over, func(h Hold) bool { return charged.by(&h) }):
 			next = append(next, state[i:end]...)
 		case l == nil:
@@ -73,10 +75,11 @@ func limitByID(limits []*Limit, id int64, m moment) *Limit {
 	return nil
 }
 
-// identities are those of limits at a moment, but for the shadows that were spared.
+// identities are those of limits at a moment, but for the shadows that were spared, and for a cap: what
+// is given back of a charge moves a cap by what is booked.
 func identities(limits []*Limit, spared uint32, m moment) (ids []int64) {
 	for i, l := range limits {
-		if spared&(1<<i) == 0 {
+		if spared&(1<<i) == 0 && !l.IsCap() {
 			ids = append(ids, l.BucketID(m))
 		}
 	}

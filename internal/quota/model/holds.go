@@ -189,6 +189,9 @@ type chargedTo struct {
 
 func (c *chargedTo) by(h *Hold) bool {
 	n := len(h.Limits)
+	if c.id == capID { // all that is held counts
+		return true
+	}
 	if n == 0 {
 		return false
 	}

@@ -104,7 +104,7 @@ func digestOf(parts []string) [sha256.Size]byte {
 type Hit struct {
 	Target *Target
 	Cost   int64 // 0 … MaxNumber; 0 looks only
-	Look   bool  // judge and charge nothing
+	Look   bool  // a dry run: judge and charge nothing
 	ID     ID    // charged once, whoever sends it how often; zero: it has none
 	// Overrun: the cost has been spent already. It is charged and booked whole, past hard limits
 	// too.
@@ -113,3 +113,28 @@ type Hit struct {
 
 // Looks reports whether the hit charges nothing.
 func (h *Hit) Looks() bool { return h.Look || h.Cost == 0 }
+
+// Enclose returns the first start and the last end of spans [starts[i], ends[i]), those left out in
+// which nothing can lie. Both are 0 where all are such.
+func Enclose(starts, ends []int64) (from, to int64) {
+	found := false
+	for i, start := range starts {
+		switch {
+		case start >= ends[i]:
+		case !found:
+			from, to, found = start, ends[i], true
+		default:
+			from, to = min(from, start), max(to, ends[i])
+		}
+	}
+	return from, to
+}
+
+// Keys are the keys of a target's counters.
+func (t *Target) Keys() []CounterKey {
+	keys := make([]CounterKey, len(t.Counters))
+	for i := range t.Counters {
+		keys[i] = t.Counters[i].Key
+	}
+	return keys
+}

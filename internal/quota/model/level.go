@@ -1,140 +1,67 @@
 package model
 
-import (
-	"math"
+// A level meter counts what is held: seats, projects, gigabytes. The totals of its counters are
+// levels. What a bucket of its limits says follows from them, and so stays through plans, limits and
+// their names.
+//
+// The own counter's total is the meter's level. Where limits are per an attribute, the counter of a
+// value has that value's, and the counter of the empty value has what all others hold together: so
+// what was held before there was a limit per the attribute is the empty value's. A level meter has
+// allocation limits only, and these are per one attribute at most.
 
-	"quotad/internal/calendar"
-)
+// IsLevel reports whether a meter counts what is held. The sign of its id says so, in all keys: who
+// reads a counter need not ask what its meter is.
+func IsLevel(meter int32) bool { return meter < 0 }
 
-// bucket is the state of one limit at one instant. What the two integers mean is the
-// algorithm's own affair; level 0 and aux 0 is an untouched one.
-type bucket struct{ level, aux int64 }
-
-// moment is the instant that buckets stand at, and the calendar of their customer, by
-// which some windows start; of a sliding log also what is stored after its bucket.
-type moment struct {
-	at      int64 // µs
-	periods *calendar.Periods
-	log     []int64
-	holds   *Holds // on the counter
-}
-
-// moment is an instant of the target's customer.
-func (t *Target) moment(at int64) moment {
-	return moment{at: at, periods: &t.Periods}
-}
-
-// softCap is where the level of a limit that went past its units stops, so that no sum of two
-// leaves 64 bits; that of a token bucket stops at their end.
-const softCap = int64(1)<<62 - 1
-
-// Present is, as the instant of a charge, whatever counts now.
-const Present = int64(math.MaxInt64)
-
-// rules is what an algorithm knows of buckets. Each has a file of its own, with its descriptor.
-type rules interface {
-	// stand is a bucket stored at the instant since as it stands at m.at ≥ since.
-	stand(l *Limit, stored bucket, since int64, m moment) bucket
-	// room is the largest cost the limit admits; below 0 where it is exceeded.
-	room(l *Limit, b bucket, m moment) int64
-	// charge adds a cost, as far as 64 bits can count, or takes back (below 0) what was added at
-	// the same instant.
-	charge(l *Limit, b bucket, cost int64, m moment) bucket
-	// used is what counts against the limit, in units.
-	used(l *Limit, b bucket, m moment) int64
-	// wait is how long, in µs, until the limit admits a cost that it does not admit now,
-	// if nothing else happens, or Never.
-	wait(l *Limit, b bucket, cost int64, m moment) int64
-	// resetAt is the first instant at which the whole quota would be there again: now for
-	// an untouched bucket, and for a closed one, whose whole quota is nothing; NoReset when
-	// it never is.
-	resetAt(l *Limit, b bucket, m moment) int64
-	// giveBack takes a cost off a bucket that stands at m.at and was charged with it at the
-	// instant charged ≤ m.at, as far as it still counts; present: off what counts now, the
-	// newest first. Of a sliding log see logWithout.
-	giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket
-	// backdate adds a cost to a bucket that stands at m.at, as of the instant at ≤ m.at, as
-	// far as it still counts and whether it fits or not. Of a sliding log see backdated.
-	backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
-	// countsFrom is the first instant whose charges may still count in a bucket that stands
-	// at m.at.
-	countsFrom(l *Limit, b bucket, m moment) int64
-	// began is when the running window began; false where none runs, or windows have no start.
-	began(l *Limit, b bucket, m moment) (start int64, runs bool)
-	// sound reports whether the algorithm may have stored the bucket, and after it the log.
-	sound(l *Limit, b bucket, log []int64) bool
-	// countable is the largest cost that a soft limit can count wholly.
-	countable(l *Limit, b bucket, m moment) int64
-	// lifetime and mostIn: see Limit.Lifetime and Limit.MostIn.
-	lifetime(l *Limit) int64
-	mostIn(l *Limit, time int64, whole bool) int64
-}
-
-// BucketLen is the number of integers a bucket takes in a counter's state: the limit's
-// identity, and the bucket. After that of a log, whose identity is below 0, come aux more.
-const BucketLen = 3
-
-// BucketID tells the limit's bucket from others in a row. Where a customer's billing periods
-// were changed, a bucket by billing period starts again: its units are those of the hours
-// in the period, however many of them were charged at that very instant.
-func (l *Limit) BucketID(m moment) int64 {
-	if !l.byPeriod {
-		return l.ID
+// Per is the attribute that limits of a level meter's shared target are per; empty: none is.
+func (t *Target) Per() string {
+	if !t.Level || len(t.per) == 0 {
+		return ""
 	}
-	from, changed := m.periods.Since(m.at)
-	if !changed {
-		return l.ID
-	}
-	return l.ID ^ int64(mix(uint64(from))>>1)
+	return t.per[0].Key.Attribute
 }
 
-// findBucket finds the bucket of an identity in a counter's state, and its log. One that is
-// not there is untouched.
-func findBucket(state []int64, id int64) (b bucket, log []int64) {
-	for i := 0; i+BucketLen <= len(state); i += BucketLen {
-		more := 0
-		if state[i] < 0 {
-			more = int(state[i+2])
+// others is the counter of what all values but the empty one hold.
+func (c Counter) others() Counter {
+	return Counter{Key: CounterKey{c.Key.Customer, c.Key.Meter, AttributeKey(c.Key.Attribute, "")}}
+}
+
+// value reports whether the counters of a level meter's target have one of a value, that is not the
+// empty one.
+func (t *Target) value() bool { return len(t.Counters) > 2 }
+
+// Moves reports whether the total of the i-th counter changes with the level that the target is of.
+func (t *Target) Moves(i int) bool { return i == 0 || t.value() }
+
+// Held is the level that the target's hits change: of the value of the attribute that limits are per,
+// else of the meter. totals has one for each counter.
+func (t *Target) Held(totals []int64) int64 { return t.heldIn(len(totals)-1, totals) }
+
+// heldIn is the level that the limits of the i-th counter are held against. Where the meter's level
+// fell while no limit was per the attribute, no value holds more than the meter.
+func (t *Target) heldIn(i int, totals []int64) int64 {
+	switch i {
+	case 0:
+		return totals[0]
+	case 1: // the empty value's
+		return max(0, totals[0]-totals[1])
+	}
+	return min(totals[0], totals[i])
+}
+
+// Levels has the rows of a level meter's target, one a counter, say what is held. totals are those of
+// the counters.
+func (t *Target) Levels(rows []Row, totals []int64) {
+	for i := range rows {
+		limits := t.Counters[i].Limits
+		state, m := make([]int64, 0, BucketLen*len(limits)), t.moment(rows[i].At)
+		for _, l := range limits {
+			held := bucket{t.heldIn(i, totals), 1}
+			state = append(state, l.BucketID(m), held.level, held.aux)
+			if l.notify != nil {
+				state = l.carry(state, rows[i].State, rows[i].At, held, held, m)
+			}
 		}
-		if state[i] == id {
-			return bucket{state[i+1], state[i+2]}, state[i+BucketLen : i+BucketLen+more]
-		}
-		i += more
+		rows[i].State = state
 	}
-	return bucket{}, nil
-}
-
-// stand is the limit's bucket in a counter's state of instant since, as it stands at
-// m.at ≥ since, and its log.
-func (l *Limit) stand(state []int64, since int64, m moment) (bucket, []int64) {
-	b, log := findBucket(state, l.BucketID(m))
-	m.log = log
-	return l.rules.stand(l, b, since, m), log
-}
-
-// wait is the shortest time in µs after which the limit admits cost if nothing else
-// happens; 0 when it does now, Never when it never will.
-func (l *Limit) wait(b bucket, cost int64, m moment) int64 {
-	if cost <= max(0, l.rules.room(l, b, m)) {
-		return 0
-	}
-	return l.rules.wait(l, b, cost, m)
-}
-
-// ceilDiv is ⌈a/b⌉ for a ≥ 0, b > 0, without overflow.
-func ceilDiv(a, b int64) int64 {
-	q := a / b
-	if a%b != 0 {
-		q++
-	}
-	return q
-}
-
-// floorDiv is ⌊a/b⌋ for b > 0.
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

@@ -73,6 +73,8 @@ type Limit struct {
 	rates  Rates
 	edited int64
 
+	notify []int // percents, ascending, see Raise; nil: none
+
 	ends int64 // when the override ends that the limit is, µs; 0: never, or it is none
 }
 
@@ -111,6 +113,7 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 		l.rules = d.compile(l, &s, refuse)
 	}
 	l.compileOptions(d, &s, refuse)
+	l.compileNotify(d, &s, refuse)
 	if len(bad) > 0 {
 		return nil, bad
 	}
@@ -118,6 +121,9 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 		if err := d.reduce(l, &s); err != nil {
 			return nil, FieldErrors{*err}
 		}
+	}
+	if err := l.fillsTooFast(); err != nil {
+		return nil, FieldErrors{*err}
 	}
 	l.ID = l.identity(s.Align)
 	return l, nil

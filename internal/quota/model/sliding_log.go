@@ -101,6 +101,9 @@ func (slidingLog) resetAt(l *Limit, b bucket, m moment) int64 {
 	return l.countsUntil(b.aux)
 }
 
+// bringBack is never called: see logBrought.
+func (slidingLog) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
+
 // giveBack is never called: see logWithout.
 func (slidingLog) giveBack(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
@@ -245,6 +248,18 @@ func (l *Limit) logWithout(dst []int64, over []Hold, beside *Holds, m moment) []
 		for i, cost := len(blocks)-1, h.Cost; i >= 0 && cost > 0; i-- {
 			cost -= take(&blocks[i], cost)
 		}
+	}
+	return l.encodeBlocks(dst, blocks)
+}
+
+// logBrought appends the log in m.log as it is to be stored at m.at: what is in later blocks goes into
+// the block of m.at.
+func (l *Limit) logBrought(dst []int64, m moment) []int64 {
+	present := m.at / l.Precision
+	var blocks []logBlock
+	var level int64
+	for _, b := range l.logBlocks(m.log, m.at) {
+		level, blocks = l.chargeBlock(level, blocks, min(b.block, present), b.units)
 	}
 	return l.encodeBlocks(dst, blocks)
 }

@@ -23,11 +23,19 @@ func (slidingWindow) stand(l *Limit, stored bucket, since int64, m moment) bucke
 	return bucket{}
 }
 
+// bringBack: where another window runs now, what was used in both windows is used in that one.
+func (slidingWindow) bringBack(l *Limit, stored bucket, since int64, m moment) bucket {
+	if windowStart(since, l.Window) == windowStart(m.at, l.Window) {
+		return stored
+	}
+	return bucket{min(stored.level+stored.aux, softCap), 0}
+}
+
 func (slidingWindow) used(l *Limit, b bucket, m moment) int64 {
 	return b.level + shareOf(b.aux, l.Window-m.at%l.Window, l.Window)
 }
 
-func (s slidingWindow) room(l *Limit, b bucket, m moment) int64 {
+func (s slidingWindow) headroom(l *Limit, b bucket, m moment) int64 {
 	return l.Limit - s.used(l, b, m)
 }
 

@@ -27,11 +27,15 @@ type TestClock struct {
 type Target struct {
 	// Change is the newest change number of all that went into this target.
 	Change int64
+	// History is the history of the database that the target was resolved in, see SetHistory.
+	History uint64
 	// Counters in key order: the customer's own first, which books the usage.
 	Counters []Counter
 	// Lost: the plan does not have the meter, or no longer. Earlier answers can be given again,
 	// and earlier charges given back. Nothing more is charged.
 	Lost bool
+	// Level: the meter counts what is held, see IsLevel.
+	Level bool
 	// Clock is the test clock that the customer lives by; nil: PostgreSQL's time.
 	Clock *TestClock
 
@@ -46,9 +50,13 @@ type Target struct {
 	// there are none.
 	reserving *Target
 
-	ending ending // of its limits
-	hour   atomic.Pointer[span]
-	known  recollection
+	capped   *Limit        // that is a cap; nil: none
+	notifies bool          // a limit of the own counter has thresholds
+	asOf     *atomic.Int64 // see AsOf; nil: Change
+	ending   ending        // of its limits
+	bar      bar
+	hour     atomic.Pointer[span]
+	known    recollection
 
 	own [1]Counter // memory of Counters, where there is only one
 }
@@ -77,11 +85,15 @@ func (t *Target) ForReservations() *Target {
 
 func newTarget(change, customer int64, meter int32, limits []*Limit, periods calendar.Periods, clock *TestClock) *Target {
 	own := Counter{Key: CounterKey{Customer: customer, Meter: meter}}
-	t := &Target{Change: change, Clock: clock, Periods: periods}
+	t := &Target{Change: change, Clock: clock, Periods: periods, Level: IsLevel(meter)}
 	for _, l := range limits {
 		if l.Per == "" {
 			own.Limits = append(own.Limits, l)
 		}
+		if l.IsCap() {
+			t.capped = l
+		}
+		t.notifies = t.notifies || l.notify != nil
 	}
 	t.own[0] = own
 	t.Counters = t.own[:]
@@ -123,10 +135,13 @@ func (t *Target) For(attributes map[string]string) *Target {
 	if len(t.per) == 0 && (t.reserving == nil || len(t.reserving.per) == 0) {
 		return t
 	}
-	own := &Target{Change: t.Change, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t, ending: t.ending}
+	own := &Target{Change: t.Change, History: t.History, asOf: t.asOf, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t, ending: t.ending, bar: t.bar, capped: t.capped, notifies: t.notifies, Level: t.Level}
 	own.Counters = make([]Counter, 1, 1+len(t.per))
 	own.Counters[0] = t.Counters[0]
 	for _, c := range t.per {
+		if t.Level && attributes[c.Key.Attribute] != "" {
+			own.Counters = append(own.Counters, c.others())
+		}
 		c.Key.Attribute = AttributeKey(c.Key.Attribute, attributes[c.Key.Attribute])
 		own.Counters = append(own.Counters, c)
 	}
@@ -136,17 +151,59 @@ func (t *Target) For(attributes map[string]string) *Target {
 	return own
 }
 
+// SetHistory says in which history of the database a target was resolved that nobody else has
+// yet. A node counts a new history whenever the changes in the database are not those that it saw.
+// asOf is a change up to which the target is right; it may rise.
+func (t *Target) SetHistory(history uint64, asOf *atomic.Int64) {
+	t.History, t.asOf = history, asOf
+	if t.reserving != nil {
+		t.reserving.History, t.reserving.asOf = history, asOf
+	}
+}
+
+// AsOf is a change number up to which the target is right: no change after Change and up to AsOf
+// concerns it. So a row that says that it was judged under such a number does not say the truth.
+// Its number is from a history that the database has no more, or was written by hand.
+func (t *Target) AsOf() int64 {
+	if t.asOf == nil {
+		return t.Change
+	}
+	return max(t.Change, t.asOf.Load())
+}
+
 // ending is the instant from which on a target's limits count no more, since an override ends
-// there, µs; 0: there is none. reached is the latest such instant that anybody judged at.
+// there or another plan counts, µs; 0: there is none. reached is the latest such instant that anybody
+// judged at.
 type ending struct {
 	at      int64
 	reached *atomic.Int64
+
+	planFrom, planTo int64 // see SetPlanChange
 }
 
 // SetEnding says when the limits of a target that nobody else has yet count no more, and what is
 // to be told when that instant was reached.
 func (t *Target) SetEnding(at int64, reached *atomic.Int64) {
-	t.ending = ending{at, reached}
+	t.ending = ending{at: at, reached: reached}
+	if t.reserving != nil {
+		t.reserving.ending = t.ending
+	}
+}
+
+// SetPlanChange says between which instants the target's plan counts, µs by the customer's clock; 0: no
+// change of plan is near. It comes after SetEnding. Nothing is judged before from: hits that came
+// earlier by a hair's breadth are judged there. No wait goes beyond to, where another plan says what fits.
+func (t *Target) SetPlanChange(from, to int64) {
+	t.ending.planFrom, t.ending.planTo = from, to
+	if t.reserving != nil {
+		t.reserving.ending = t.ending
+	}
+}
+
+// NotBefore says from which instant on a target counts, µs by the customer's clock, as SetPlanChange
+// does. It comes after that.
+func (t *Target) NotBefore(from int64) {
+	t.ending.planFrom = max(t.ending.planFrom, from)
 	if t.reserving != nil {
 		t.reserving.ending = t.ending
 	}
@@ -165,6 +222,31 @@ func (t *Target) Over(instant int64) error {
 			return &StaleError{Change: t.Change}
 		}
 	}
+}
+
+// bar is why hits and reservations are refused from an instant on, µs; nil: they are not.
+type bar struct {
+	from int64
+	why  error
+}
+
+// Bar says, of a target that nobody else has yet, from which instant on, µs, hits and reservations
+// are refused whatever their limits say, and why.
+func (t *Target) Bar(from int64, why error) {
+	t.bar = bar{from, why}
+	if t.reserving != nil {
+		t.reserving.bar = t.bar
+	}
+}
+
+// Barred is why a hit or a reservation at an instant is refused whatever its limits say, else nil.
+// Their own instant decides, so it counts to the microsecond on every node. What was charged may
+// still be committed and given back, so nothing else asks.
+func (t *Target) Barred(instant int64) error {
+	if t.bar.why == nil || instant < t.bar.from {
+		return nil
+	}
+	return t.bar.why
 }
 
 // Base is the target that a hit's own was made of.
@@ -218,70 +300,7 @@ func (t *Target) Instant(now int64) int64 {
 	if t.Clock != nil {
 		return t.Clock.Now
 	}
-	return now
-}
-
-// NumLimits is the number of limits over all counters.
-func (t *Target) NumLimits() int {
-	n := 0
-	for i := range t.Counters {
-		n += len(t.Counters[i].Limits)
-	}
-	return n
-}
-
-// Limit is the plan's i-th limit, 0 ≤ i < NumLimits.
-func (t *Target) Limit(i int) *Limit { return t.LimitAt(t.place(i)) }
-
-// place is where the plan's i-th limit is over all counters.
-func (t *Target) place(i int) int {
-	if t.order == nil {
-		return i
-	}
-	return t.order[i]
-}
-
-// firstLimit is the index over all limits of the first one of a counter.
-func (t *Target) firstLimit(counter int) (n int) {
-	for c := range counter {
-		n += len(t.Counters[c].Limits)
-	}
-	return n
-}
-
-// CounterOf is the counter of the i-th limit over all counters.
-func (t *Target) CounterOf(i int) int {
-	for c := range t.Counters {
-		if i -= len(t.Counters[c].Limits); i < 0 {
-			return c
-		}
-	}
-	panic("quota: limit index out of range")
-}
-
-// LimitAt is the i-th limit over all counters, 0 ≤ i < NumLimits: the order of a
-// decision's buckets.
-func (t *Target) LimitAt(i int) *Limit {
-	for c := range t.Counters {
-		if i < len(t.Counters[c].Limits) {
-			return t.Counters[c].Limits[i]
-		}
-		i -= len(t.Counters[c].Limits)
-	}
-	panic("quota: limit index out of range")
-}
-
-// DenyOutage reports whether any limit wants hits refused while the database is out of
-// reach (any deny wins). A shadow never refuses.
-func (t *Target) DenyOutage() bool {
-	for c := range t.Counters {
-		for _, l := range t.Counters[c].Limits {
-			if l.DenyOutage && l.Mode != Shadow {
-				return true
-			}
-		}
-	}
-	return false
+	return max(now, t.ending.planFrom)
 }
 
 // RunningHour is the hour that usage at an instant is booked in, µs, [start, end): that
@@ -319,15 +338,6 @@ func (t *Target) Allocations() (ids []*int64) {
 		}
 	}
 	return ids
-}
-
-// Keys are the keys of a target's counters.
-func (t *Target) Keys() []CounterKey {
-	keys := make([]CounterKey, len(t.Counters))
-	for i := range t.Counters {
-		keys[i] = t.Counters[i].Key
-	}
-	return keys
 }
 
 // Logs reports whether a limit of the target's own counter is a log.

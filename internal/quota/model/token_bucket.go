@@ -38,6 +38,9 @@ func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket 
 	return bucket{refilled(stored.level, l.refill, m.at-since), ratedBy(l.Limit)}
 }
 
+// bringBack: what was missing ahead is missing now, and comes back from now on.
+func (tokenBucket) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
+
 // refilled is what is still missing after a time, µs.
 func refilled(missing, refill, elapsed int64) int64 {
 	switch {
@@ -49,12 +52,12 @@ func refilled(missing, refill, elapsed int64) int64 {
 	return missing - elapsed*refill
 }
 
-func (tokenBucket) room(l *Limit, b bucket, _ moment) int64 {
+func (tokenBucket) headroom(l *Limit, b bucket, _ moment) int64 {
 	return floorDiv(l.capacity-b.level, l.scale)
 }
 
 func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 {
-	return l.Burst - max(0, t.room(l, b, m))
+	return l.Burst - max(0, t.headroom(l, b, m))
 }
 
 func (tokenBucket) charge(l *Limit, b bucket, cost int64, _ moment) bucket {
@@ -221,4 +224,22 @@ func gcd(a, b int64) int64 {
 		a, b = b%a, a
 	}
 	return b
+}
+
+// ceilDiv is ⌈a/b⌉ for a ≥ 0, b > 0, without overflow.
+func ceilDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 {
+		q++
+	}
+	return q
+}
+
+// floorDiv is ⌊a/b⌋ for b > 0.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
 }

@@ -304,14 +304,21 @@ type Group struct {
 // Own is the key of the customer's own counter.
 func (g *Group) Own() model.CounterKey { return g.Target.Counters[0].Key }
 
-// Decide decides the group's hits at an instant, on rows as Series.Decide takes them. It sets the
-// hits' results, and tells no caller: the lane or worker calls Finish when the charge is durable.
-func (g *Group) Decide(rows []model.Row, instant int64, buf []int64) {
+// Decide decides the group's hits when the customer's clock shows now, on rows as Series.Decide takes
+// them: a later instant of a row wins. It sets the hits' results, and tells no caller: the lane or worker calls Finish when the charge is durable.
+func (g *Group) Decide(rows []model.Row, now int64, buf []int64) {
 	g.Costs = g.Costs[:0]
 	for _, h := range g.Hits {
 		g.Costs = append(g.Costs, h.Cost)
 	}
-	g.Series.Decide(g.Target, rows, instant, buf, func(i int, d model.Decision) { g.Hits[i].Result = Result{Decision: d} })
+	instant := now
+	for i := range rows {
+		instant = max(instant, rows[i].At)
+	}
+	g.Series.Decide(g.Target, rows, instant, buf, func(i int, d model.Decision) {
+		d.Ahead = instant - now
+		g.Hits[i].Result = Result{Decision: d}
+	})
 }
 
 // Finish ends all hits: with an error, or with what decide said.

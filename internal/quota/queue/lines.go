@@ -15,9 +15,9 @@ type Item interface {
 	Rows() int // how many rows a batch needs for it, at least 1
 }
 
-// Lines are what waits, by senders. Each sender has a line, first come, first served. The lines that
-// are not empty form a ring, and are served in turn. So nobody waits for more than one turn of each
-// other sender. A new line's turn is the last one. The zero value is empty. It is not safe for
+// Lines are what waits, by senders, served by deficit round robin. Each sender has a line, its queue,
+// first come, first served. The lines that are not empty form a ring, and are served in turn. So
+// nobody waits for more than one turn of each other sender. A new line's turn is the last one. The zero value is empty. It is not safe for
 // concurrent use.
 type Lines[T Item] struct {
 	hits     int                   // that wait
@@ -33,7 +33,7 @@ type line[T Item] struct {
 	items  []T
 	taken  int  // items in front that the batch has; 0 between batches
 	hits   int  // that wait
-	credit int  // rows that it may take at its turn
+	credit int  // rows that it may take at its turn: the deficit counter, whose quantum is one row
 	passed bool // the batch has no place for its first item
 	back   []T  // to be put in front
 }

@@ -17,7 +17,9 @@ type Node struct {
 	AlsoAdjusted    string           // SQL that goes with new adjustments, "" for none
 	Memory          *refusals.Memory // of refusals
 	Values          *NewValues
+	History         func() uint64 // as quota.Options has it
 	Totals          totals
+	Metrics         *Metrics
 }
 
 // MaxBatch is the number of hits in one batch of a lane, and of rows in one transaction of a
@@ -32,7 +34,9 @@ type totals struct {
 	ManyValues                          atomic.Int64
 	Over                                atomic.Int64
 	Admitted, Refused                   atomic.Int64
-	aheadSaid                           atomic.Int64 // second of the last warning
+	RowsWentBack                        atomic.Int64
+	aheadSaid                           atomic.Int64 // minute of the last warning, from 1 on
+	wentBackSaid                        atomic.Int64 // minute of the last warning, from 1 on
 }
 
 // Batch counts a round trip that is to charge so many hits.
@@ -42,22 +46,35 @@ func (t *totals) Batch(hits, statements int) {
 	t.Statements.Add(int64(statements))
 }
 
-// tooFarAhead is how much later than the clock a counter's last charge may be, µs. Nodes
-// agree on PostgreSQL's time far better than this: beyond it the clock itself went back.
-const tooFarAhead = int64(1e6)
+// Outdated reports whether a target was resolved in an earlier history of the database. Its limits
+// may not be in force, nor even its customer be there.
+func (n *Node) Outdated(t *model.Target) bool { return n.History != nil && n.History() != t.History }
 
-// WatchAhead raises the alarm for a counter from the future: until its instant comes its
-// windows and refills stand still. docs/internals/time.md says how to repair one.
-func (n *Node) WatchAhead(t *model.Target, hits int, now, instant int64) {
-	if instant-now <= tooFarAhead || t.Clock != nil { // test clocks are set back
+// WatchAhead raises the alarm for hits on a counter that is ahead of the customer's clock, µs,
+// whether they were admitted or refused: until the counter's instant comes its windows and refills
+// stand still. `quotad repair clock` brings it back.
+func (n *Node) WatchAhead(t *model.Target, hits int, ahead int64) {
+	if ahead <= model.MostAhead || t.Clock != nil { // test clocks are set back
 		return
 	}
 	n.Totals.Ahead.Add(int64(hits))
-	second := int64(n.Stopwatch() / time.Second)
-	if n.Totals.aheadSaid.Swap(second) == second {
-		return // once a second is enough for a log
+	minute := 1 + int64(n.Stopwatch()/time.Minute)
+	if n.Totals.aheadSaid.Swap(minute) == minute {
+		return // once a minute is enough for a log
 	}
 	key := t.Counters[0].Key
-	n.Log.Warn("a counter was last charged in the future: its limits stand still until then",
-		"customer_id", key.Customer, "meter_id", key.Meter, "ahead_us", instant-now)
+	n.Log.Warn("a counter was last charged in the future: its limits stand still until then; `quotad repair clock` brings such counters back",
+		"customer_id", key.Customer, "meter_id", key.Meter, "ahead_us", ahead)
+}
+
+// WentBack counts counters whose row had a change number that the database does not have, and that
+// got the right one with this write. One of them is named, once a minute.
+func (n *Node) WentBack(one model.CounterKey, counters int) {
+	n.Totals.RowsWentBack.Add(int64(counters))
+	minute := 1 + int64(n.Stopwatch()/time.Minute)
+	if n.Totals.wentBackSaid.Swap(minute) == minute {
+		return
+	}
+	n.Log.Warn("counters have change numbers that the database does not have: it went back, or somebody wrote them by hand; each gets the right one with its next write",
+		"customer_id", one.Customer, "meter_id", one.Meter)
 }

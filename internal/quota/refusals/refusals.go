@@ -12,11 +12,13 @@ import (
 // admits one.
 //
 // A raised limit or another plan empties a counter, and comes with a newer change number. A
-// state is used only for targets of the change number that it was judged under. So a state that
-// arrives late undoes no such change.
+// state is used only for targets of the history and change number that it was judged under. So a
+// state that arrives late undoes no such change.
 //
 // Refunds and releases empty a counter too, and have no change number. On meters that have
-// them, no state is used for longer than a second.
+// them, no state is used for longer than a second. Nor is one of a counter with a cap, which adjustments
+// move. Nor is one of a counter that is ahead of the
+// clock: `quotad repair clock` brings it back.
 type Memory struct {
 	Seen    *cache.Cache[model.CounterKey, refusal]
 	returns func(meter int32) bool
@@ -29,15 +31,17 @@ const (
 	usualWeight   = refusalWeight + 2*model.BucketLen*8
 )
 
-// returnsWithin is how long, µs, a refusal is believed on a meter whose units may come back.
+// returnsWithin is how long, µs, a refusal is believed on a meter whose units may come back, or of
+// a counter that may be brought back to the clock.
 // Another node gives units back without telling this one. So this one may refuse them that long.
 const returnsWithin = int64(1e6)
 
 // refusal is a counter's state, when it was read, and the change it was judged under.
 type refusal struct {
 	model.Row
-	asOf  int64
-	under int64
+	asOf    int64
+	history uint64
+	under   int64
 }
 
 // weigh is what a refusal takes of memory, bytes.
@@ -58,10 +62,10 @@ func (m *Memory) Forget(key model.CounterKey) { m.Seen.Remove(key) }
 func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool) {
 	var space [2]model.Row
 	rows := space[:0]
-	asOf := now
+	asOf, old := now, false
 	for i := range t.Counters {
 		known, ok := m.Seen.Get(t.Counters[i].Key, now)
-		if !ok || known.under != t.Change {
+		if !ok || known.under != t.Change || known.history != t.History {
 			return model.Decision{}, false
 		}
 		if known.Holds != nil && known.Holds.Due() <= t.Instant(now) {
@@ -69,13 +73,29 @@ func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool)
 		}
 		rows = append(rows, known.Row)
 		asOf = min(asOf, known.asOf)
+		// What was read when the clock was ahead is old, too.
+		old = old || max(now-known.asOf, known.asOf-now) > returnsWithin
 	}
-	if now-asOf > returnsWithin && m.returns(t.Counters[0].Key.Meter) {
+	if old && (t.Capped() || m.returns(t.Counters[0].Key.Meter)) {
 		return model.Decision{}, false
 	}
 	d := model.Judge(t, rows, t.Instant(now), cost)
+	if old && d.Ahead > model.MostAhead {
+		return model.Decision{}, false
+	}
+	if !d.Allowed && t.Notifies() {
+		if raised, _ := t.Raise(&rows[0], d.At, d.RefusedOwn()); len(raised) > 0 {
+			return model.Decision{}, false // the refusal reaches a threshold, which a worker writes
+		}
+	}
 	d.AsOf = t.Instant(asOf)
-	return d, !d.Allowed && t.Over(d.At) == nil
+	return d, !d.Allowed && t.Over(d.At) == nil && t.Barred(d.At) == nil
+}
+
+// Last is the last state of a counter that the memory has, whatever it was judged under.
+func (m *Memory) Last(key model.CounterKey, now int64) (model.Row, bool) {
+	known, there := m.Seen.Get(key, now)
+	return known.Row, there
 }
 
 // forgetAfter is how long a state is kept at least, µs. It would be right for longer.
@@ -87,7 +107,7 @@ const forgetAfter = int64(3600e6)
 // counter stays; it goes when every limit has its whole quota back.
 func (m *Memory) Remember(t *model.Target, rows []model.Row, asOf int64, refused bool) {
 	for i := range rows {
-		key, r := t.Counters[i].Key, refusal{Row: rows[i], asOf: asOf, under: t.Change}
+		key, r := t.Counters[i].Key, refusal{Row: rows[i], asOf: asOf, history: t.History, under: t.Change}
 		m.Seen.AddIf(key, asOf, func(old refusal, ok bool) (refusal, int64, bool) {
 			if !ok && !refused || ok && old.newer(&r) {
 				return old, 0, false
@@ -98,8 +118,12 @@ func (m *Memory) Remember(t *model.Target, rows []model.Row, asOf int64, refused
 	}
 }
 
-// newer reports whether the state was judged under a newer change, or is a later one.
+// newer reports whether the state was judged under a newer change, or is a later one. All states of
+// an earlier history are older.
 func (r *refusal) newer(than *refusal) bool {
+	if r.history != than.history {
+		return r.history > than.history
+	}
 	return r.under > than.under || r.under == than.under && r.after(than)
 }
 

@@ -105,9 +105,9 @@ func (s *Conn) follow(ctx context.Context) {
 }
 
 // alive asks the server.
-func (s *Conn) alive(ctx context.Context) bool {
+func (s *Conn) alive(ctx context.Context, within time.Duration) bool {
 	s.unlimited()
-	ctx, cancel := context.WithTimeout(ctx, pingLimit)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return s.conn.Ping(ctx) == nil
 }

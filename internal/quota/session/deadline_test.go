@@ -54,7 +54,7 @@ func TestOldDeadline(t *testing.T) {
 			return errors.Join(pipe.Answers(), pipe.Commit())
 		},
 		"a ping": func(ctx context.Context, c *Conn) error {
-			if !c.alive(ctx) {
+			if !c.alive(ctx, pingLimit) {
 				return errors.New("it is not alive")
 			}
 			return nil

@@ -22,6 +22,8 @@ var (
 	// table or a free session is missing, or its clock cannot be used. Nothing was charged.
 	// on_outage must let nothing in: the trouble may last until somebody puts it right.
 	ErrNoSession = errors.New("the database does not serve this node; nothing was charged")
+	// ErrReadOnly: an ErrNoSession of a database that takes no writes. Nothing was charged.
+	ErrReadOnly = fmt.Errorf("%w: it is read only", ErrNoSession)
 	// ErrOutcomeUnknown: the connection broke or the deadline passed after the hit was
 	// sent. It was charged once or not at all, and nobody here can know which.
 	ErrOutcomeUnknown = errors.New("the database's answer was lost; the hit was charged once or not at all")
@@ -33,11 +35,14 @@ var (
 )
 
 // Unreached is what callers are told of an error that kept a request from the database:
-// ErrUnavailable in an outage, else ErrNoSession.
+// ErrUnavailable in an outage, ErrReadOnly, or else ErrNoSession.
 func Unreached(err error) error {
 	why := ErrNoSession
-	if postgres.Outage(err) {
+	switch {
+	case postgres.Outage(err):
 		why = ErrUnavailable
+	case postgres.ReadOnly(err):
+		why = ErrReadOnly
 	}
 	return fmt.Errorf("%w: %w", why, err)
 }

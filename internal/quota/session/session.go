@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,12 +19,14 @@ import (
 // Options are what sessions are made with. quota.Options says what each field is.
 type Options struct {
 	Connect   func(context.Context) (*pgx.Conn, error)
+	Confirm   func(context.Context, *pgx.Conn) error
 	Now       func(context.Context) (int64, error) // µs
 	Wall      func() time.Time
 	Stopwatch func() time.Duration
 	Log       *slog.Logger
 
 	Troubles *Troubles // of all of them
+	Circuit  *Circuit  // nil: the database may take its time
 }
 
 // Session keeps the connection of a lane or a worker. It makes the connection in the background,
@@ -33,10 +36,14 @@ type Session struct {
 	Options    *Options
 	Statements map[StatementName]string
 	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
+	made       atomic.Int64          // sessions, since the start
 	Beside     *Session              // of the worker that a lane hands over to; nil: this is a worker's
 	Faults     Faults
 
 	Conn      *Conn
+	busySince atomic.Int64 // when the batch under way began, on the stopwatch, from 1 on; 0: there is none
+	wire      atomic.Pointer[net.Conn]
+	asked     int64         // the circuit's closings when it was last asked whether it is alive
 	usedAt    time.Duration // when it was last asked for, on the stopwatch
 	refusedAt time.Duration // when a statement was last refused, on the stopwatch
 	making    chan *Conn    // answers once while one is being made, else nil
@@ -56,8 +63,11 @@ const (
 var errConnecting = fmt.Errorf("%w: a new connection to the database is being made", context.DeadlineExceeded)
 
 // Begin makes sure that there are a connection and a clock, and returns the clock's time, µs.
-// Errors: ErrUnavailable and ErrNoSession.
+// Errors: ErrUnavailable and ErrNoSession. End ends what Begin began, whatever came of it.
 func (s *Session) Begin(ctx context.Context) (now int64, err error) {
+	if err = s.Options.Circuit.Err(); err != nil {
+		return 0, err
+	}
 	if err = s.Ready(ctx); err != nil {
 		return 0, err
 	}
@@ -73,6 +83,9 @@ func (s *Session) Begin(ctx context.Context) (now int64, err error) {
 	return now, nil
 }
 
+// Made is how many sessions were made since the start. Each has made round trips.
+func (s *Session) Made() int64 { return s.made.Load() }
+
 // Ready makes sure that there is a connection, or says why there is none. It asks the server
 // first where the connection was idle. If the connection is dead, no hit was sent on it, and no
 // outcome is lost.
@@ -80,10 +93,15 @@ func (s *Session) Ready(ctx context.Context) error {
 	now := s.Options.Stopwatch()
 	idle := now - s.usedAt
 	s.usedAt = now
+	s.busySince.Store(max(1, int64(now)))
 	if s.making != nil {
 		s.await(ctx)
 	}
-	if s.Conn != nil && idle >= idleLimit && !s.Conn.alive(ctx) || s.Conn != nil && s.Conn.conn.IsClosed() {
+	closings := s.Options.Circuit.closings()
+	if s.asked != closings { // it may have died without a word
+		s.asked, idle = closings, idleLimit
+	}
+	if s.Conn != nil && idle >= idleLimit && !s.Conn.alive(ctx, s.Options.Circuit.patience()) || s.Conn != nil && s.Conn.conn.IsClosed() {
 		s.Drop()
 	}
 	if s.Conn == nil && s.making == nil {
@@ -127,6 +145,8 @@ func (s *Session) await(ctx context.Context) {
 	s.making = nil
 	s.cancel()
 	s.Conn.follow(ctx)
+	wire := s.Conn.conn.PgConn().Conn()
+	s.wire.Store(&wire)
 	s.Conn.faults = s.Faults
 }
 
@@ -148,21 +168,38 @@ func (s *Session) make(ctx context.Context) {
 			}
 		}
 		// Left to its default, Retry would give up after a quarter of an hour.
-		conn, err := backoff.Retry(ctx, func() (*Conn, error) { return s.attempt(ctx, suspect) },
-			backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(told))
+		try := func() (*Conn, error) {
+			attempts, end := s.Options.Circuit.attempts(ctx)
+			defer end()
+			return backoff.Retry(attempts, func() (*Conn, error) { return s.attempt(attempts, suspect) },
+				backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(told))
+		}
+		conn, err := try()
+		for errors.Is(err, context.Canceled) && ctx.Err() == nil { // the circuit was closed
+			pauses.Reset()
+			conn, err = try()
+		}
 		if err == nil {
 			s.works()
+			s.made.Add(1)
 			making <- conn
 		}
 	}()
 }
 
-// attempt makes a session within connectLimit. After a statement was refused it looks
+// attempt makes a session within connectLimit. The session charges nothing before the database has
+// the history that the node knows. After a statement was refused it looks
 // whether they may be run again: else each session would be lost to its first batch.
 func (s *Session) attempt(ctx context.Context, suspect bool) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	conn, err := open(ctx, s.Options, s.Statements)
+	if err == nil && s.Options.Confirm != nil {
+		// A new connection may be to a server that misses the last changes, or is restored.
+		if err = s.Options.Confirm(ctx, conn.conn); err != nil {
+			conn.close()
+		}
+	}
 	if err == nil && suspect {
 		if err = conn.allowed(ctx); err != nil {
 			conn.close()
@@ -174,9 +211,12 @@ func (s *Session) attempt(ctx context.Context, suspect bool) (*Conn, error) {
 	return conn, nil
 }
 
-// allowed finds out whether the role may run all statements, by EXPLAIN. To prepare a statement
-// needs no right; to explain a statement needs the right to run it.
+// allowed finds out whether the database takes writes, and whether the role may run all statements,
+// by EXPLAIN. To prepare a statement needs no right; to explain a statement needs the right to run it.
 func (s *Conn) allowed(ctx context.Context) error {
+	if err := postgres.CheckWrites(ctx, s.conn); err != nil {
+		return err
+	}
 	var all strings.Builder
 	for name, statement := range s.statements {
 		all.WriteString("EXPLAIN EXECUTE " + string(name))
@@ -201,7 +241,7 @@ func (s *Session) Refuse(err error) error {
 func (s *Session) failed(err error) error {
 	err = Unreached(err)
 	s.trouble.Store(&err)
-	s.Options.Troubles.report(err, s.Options.Stopwatch())
+	s.Options.Troubles.Report(err, s.Options.Stopwatch())
 	return err
 }
 
@@ -216,12 +256,16 @@ func (s *Session) works() {
 // Why is what callers are told who gave up before their hit was sent.
 func (s *Session) Why() error {
 	switch trouble := s.trouble.Load(); {
+	case s.late():
+		return ErrSlow
 	case trouble == nil && s.Beside != nil:
 		return s.Beside.Why()
 	case trouble == nil:
 		return ErrBusy
 	case errors.Is(*trouble, ErrUnavailable):
 		return ErrUnavailable
+	case errors.Is(*trouble, ErrReadOnly):
+		return ErrReadOnly
 	default:
 		return ErrNoSession
 	}
@@ -230,8 +274,35 @@ func (s *Session) Why() error {
 // Drop gives up the session.
 func (s *Session) Drop() {
 	if s.Conn != nil {
+		s.wire.Store(nil)
 		s.Conn.close()
 		s.Conn = nil
+	}
+}
+
+// End says that nothing is under way on the session.
+func (s *Session) End() { s.busySince.Store(0) }
+
+// busyFor is how long a batch has been under way; 0: there is none.
+func (s *Session) busyFor(now time.Duration) time.Duration {
+	since := s.busySince.Load()
+	if since == 0 {
+		return 0
+	}
+	return max(1, now-time.Duration(since))
+}
+
+// late reports whether hits wait for a database that is too slow, or for a batch that has been under way
+// for most of the time that they may wait.
+func (s *Session) late() bool {
+	c := s.Options.Circuit
+	return c != nil && (c.isOpen.Load() || s.busyFor(s.Options.Stopwatch()) > c.within/2)
+}
+
+// cut ends what is under way on the session: its answer is lost. Any goroutine may call it.
+func (s *Session) cut() {
+	if wire := s.wire.Load(); wire != nil {
+		_ = (*wire).SetDeadline(time.Unix(1, 0))
 	}
 }
 

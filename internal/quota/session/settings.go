@@ -2,7 +2,10 @@ package session
 
 import (
 	"context"
+	"maps"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -23,6 +26,17 @@ var SessionSettings = map[string]string{
 	"synchronous_commit":                  "on",
 	"default_transaction_isolation":       "read committed",
 }
+
+// SettingsWithin are SessionSettings for hits that wait within a time. A lock is waited for so shortly
+// that a hit which meets one is rolled back twice before that time is over, and its outcome is known.
+func SettingsWithin(within time.Duration) map[string]string {
+	settings := maps.Clone(SessionSettings)
+	settings["lock_timeout"] = strconv.FormatInt(min(within*2/5, lockLimit).Milliseconds(), 10) + "ms"
+	return settings
+}
+
+// lockLimit is how long a session waits for a lock at most.
+const lockLimit = 1500 * time.Millisecond
 
 // PoolSettings are the settings of the engine's pool, for the same reason. Otherwise a plan that
 // was made while a hot table was tiny would still scan the table when it is large. They are only

@@ -13,21 +13,26 @@ import (
 // connect tries again more often than that.
 const troubleLasts = 5 * time.Second
 
+// saidAgain is how long the log is not told again of a trouble that goes on, or comes back.
+const saidAgain = time.Minute
+
 // maxTroubles bounds those that are told apart.
 const maxTroubles = 16
 
-// Troubles are the reasons that keep an engine's sessions from the database. The log gets each
-// trouble once, until all are over. Worst tells whoever asks how the node is.
+// Troubles are the reasons that keep hits from being charged. The log gets each one with its
+// SQLSTATE, and again after saidAgain. Worst tells whoever asks how the node is.
 type Troubles struct {
 	log *slog.Logger
 
-	mu  sync.Mutex
-	met map[string]trouble // by what they have in common
+	mu   sync.Mutex
+	met  map[string]trouble // by what they have in common
+	open bool               // the log was told of one, and not that all are over
 }
 
 type trouble struct {
-	err error
-	at  time.Duration // when it was last met, on the stopwatch
+	err  error
+	at   time.Duration // when it was last met, on the stopwatch
+	said time.Duration // when the log was last told, on the stopwatch
 }
 
 // NewTroubles are none yet.
@@ -35,59 +40,103 @@ func NewTroubles(log *slog.Logger) *Troubles {
 	return &Troubles{log: log, met: make(map[string]trouble)}
 }
 
-// report notes a trouble, an error of Unreached's, that a session has met now.
-func (t *Troubles) report(err error, now time.Duration) {
+// Report notes a trouble that a session or a hit has met now: an error that wraps one of this
+// package's.
+func (t *Troubles) Report(err error, now time.Duration) {
 	name := nameOf(err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, known := t.met[name]; !known {
-		if len(t.met) == maxTroubles {
-			return
-		}
-		t.log.Error("hits cannot be charged", "error", err)
+	known, met := t.met[name]
+	if !met && len(t.met) == maxTroubles {
+		return
 	}
-	t.met[name] = trouble{err, now}
+	if !met || now-known.said >= saidAgain {
+		known.said, t.open = now, true
+		t.log.Error("hits cannot be charged", "sqlstate", StateOf(err), "error", err)
+	}
+	known.err, known.at = err, now
+	t.met[name] = known
+}
+
+// StateOf is the SQLSTATE of an error that the server said, or empty.
+func StateOf(err error) string {
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return said.Code
+	}
+	return ""
 }
 
 // nameOf is the same for errors that are the same trouble to a reader: of an outage each
-// attempt may fail otherwise.
+// attempt may fail otherwise, and of one SQLSTATE each message may name another row.
 func nameOf(err error) string {
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	switch {
-	case errors.Is(err, ErrUnavailable):
-		return ErrUnavailable.Error()
-	case ok:
-		return said.Code + said.Message
+	for _, why := range []error{ErrUnavailable, ErrReadOnly} {
+		if errors.Is(err, why) {
+			return why.Error()
+		}
+	}
+	if state := StateOf(err); state != "" {
+		return state
+	}
+	if errors.Is(err, ErrOutcomeUnknown) {
+		return ErrOutcomeUnknown.Error()
 	}
 	return err.Error()
 }
 
-// expire forgets what was not met for troubleLasts.
+// expire ends what was not met for troubleLasts. It forgets what the log may be told of again.
 func (t *Troubles) expire(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.met) == 0 {
 		return
 	}
+	lasts := false
 	for name, known := range t.met {
-		if now-known.at > troubleLasts {
+		switch {
+		case known.lasts(now):
+			lasts = true
+		case now-known.said >= saidAgain:
 			delete(t.met, name)
 		}
 	}
-	if len(t.met) == 0 {
+	if t.open && !lasts {
+		t.open = false
 		t.log.Info("hits are charged again")
 	}
 }
 
-// Worst is an ErrNoSession before an ErrUnavailable, or nil.
-func (t *Troubles) Worst(now time.Duration) (err error) {
+// forgive has no trouble that was met before now count any more.
+func (t *Troubles) forgive() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, known := range t.met {
+		known.at = -2 * troubleLasts
+		t.met[name] = known
+	}
+}
+
+// lasts reports whether a trouble counts still.
+func (t *trouble) lasts(now time.Duration) bool { return now-t.at <= troubleLasts }
+
+// Worst is an ErrNoSession before an ErrUnavailable before any other, or nil.
+func (t *Troubles) Worst(now time.Duration) (worst error) {
 	t.expire(now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, known := range t.met {
-		if err == nil || errors.Is(known.err, ErrNoSession) {
-			err = known.err
+		if known.lasts(now) && (worst == nil || weight(known.err) > weight(worst)) {
+			worst = known.err
 		}
 	}
-	return err
+	return worst
+}
+
+func weight(err error) int {
+	switch {
+	case errors.Is(err, ErrNoSession):
+		return 2
+	case errors.Is(err, ErrUnavailable):
+		return 1
+	}
+	return 0
 }

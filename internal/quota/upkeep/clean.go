@@ -48,6 +48,9 @@ type Cleaner struct {
 	removed atomic.Int64
 	at      cursor
 
+	shards      atomic.Int64 // of the walk under way, that are done
+	began, last atomic.Int64 // its begin on the stopwatch, and how long the walk before took; ns
+
 	// Parts that tests turn, or break to see that the breakage is noticed.
 	idle   int64  // see idleFor
 	delete string // DeleteSQL
@@ -65,7 +68,7 @@ const (
 const (
 	// stepLimit bounds a step and so all that it waits for.
 	stepLimit = 5 * time.Second
-	// busyPause follows a step that removed many, or twenty times what it took when that
+	// busyPause follows a step that removed many, or ten times what it took when that
 	// is longer: some 2000 a second, and hits of others hardly slower. restPause follows one
 	// that did not, or a hundred times what that took. Neither is longer than maxPause.
 	busyPause = 200 * time.Millisecond
@@ -86,6 +89,23 @@ func NewCleaner(o CleanerOptions) *Cleaner {
 	return &Cleaner{options: o, at: at, idle: idleFor, delete: DeleteSQL}
 }
 
+// Walk is how the walk over all counters goes: since when it goes on, how much of it is done, from
+// 0 to 1, and how long the last whole one took (0: there was none).
+func (c *Cleaner) Walk() (going time.Duration, done float64, last time.Duration) {
+	return c.options.Stopwatch() - time.Duration(c.began.Load()), float64(c.shards.Load()) / float64(model.Shards), time.Duration(c.last.Load())
+}
+
+// passed notes that the walk is done with a shard.
+func (c *Cleaner) passed() {
+	if c.shards.Add(1) < int64(model.Shards) {
+		return
+	}
+	now := int64(c.options.Stopwatch())
+	c.last.Store(now - c.began.Load())
+	c.began.Store(now)
+	c.shards.Store(0)
+}
+
 // Removed is the number of counters removed since the start.
 func (c *Cleaner) Removed() int64 { return c.removed.Load() }
 
@@ -95,6 +115,7 @@ func (c *Cleaner) Run(ctx context.Context) {
 		Log: c.options.Log, First: restPause,
 		Fails: "counters that are full again cannot be removed now", Works: "counters that are full again are removed again",
 	}
+	c.began.Store(int64(c.options.Stopwatch()))
 	work.Do = func(ctx context.Context) error {
 		start := c.options.Stopwatch()
 		removed, err := c.step(ctx)
@@ -107,7 +128,7 @@ func (c *Cleaner) Run(ctx context.Context) {
 // pauseAfter is the rest after a step that removed so many and took so long.
 func pauseAfter(removed int, took time.Duration) time.Duration {
 	if removed >= stepValues/2 {
-		return max(busyPause, min(20*took, maxPause))
+		return max(busyPause, min(10*took, maxPause))
 	}
 	return max(restPause, min(100*took, maxPause))
 }
@@ -128,6 +149,9 @@ func (c *Cleaner) step(ctx context.Context) (removed int, err error) {
 	keys, next, err := c.page(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if next.shard != c.at.shard {
+		c.passed()
 	}
 	if c.at = next; len(keys) == 0 {
 		return 0, nil
@@ -174,7 +198,7 @@ func (c *Cleaner) clean(ctx context.Context, keys []model.CounterKey) (int, erro
 // judge says whether a value's counter may go at now.
 func (c *Cleaner) judge(t *model.Target, v *value, now int64) bool {
 	switch {
-	case v.Change > t.Change:
+	case v.Change > t.AsOf():
 		return false // a newer change than this node knows concerns it
 	case t.Clock != nil:
 		return false // a test clock may be set back to where it counts
@@ -183,6 +207,9 @@ func (c *Cleaner) judge(t *model.Target, v *value, now int64) bool {
 	if err := cmp.Or(v.bad, t.Alone(v.key.Attribute).Check(v.key.Attribute, &v.Row)); err != nil {
 		c.options.Log.Error("a counter cannot be read", "customer_id", v.key.Customer, "meter_id", v.key.Meter, "attribute", v.key.Attribute, "error", err)
 		return false
+	}
+	if t.Level { // what is held is held, whichever limits there are
+		return v.total == 0 && v.At <= now-unlimitedFor
 	}
 	if len(limits) == 0 {
 		return v.At <= now-unlimitedFor

@@ -57,17 +57,18 @@ func (c *Cleaner) page(ctx context.Context) (keys []model.CounterKey, next curso
 // that were asked for, from 1 on.
 type value struct {
 	model.Row
-	key model.CounterKey
-	n   int64
-	bad error // why it cannot be read
+	key   model.CounterKey
+	n     int64
+	total int64 // charged in all; of a level meter what is held
+	bad   error // why it cannot be read
 }
 
 // ValuesSQL reads counters. $1–$4 key.
 const ValuesSQL = `
-SELECT i.n, c.at, c.version, c.change, array_send(c.state)
+SELECT i.n, c.at, c.version, c.change, c.total, array_send(c.state)
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
-LATERAL (SELECT at, version, change, state FROM counters
+LATERAL (SELECT at, version, change, total, state FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	OFFSET 0) c
 ORDER BY i.n`
@@ -78,7 +79,7 @@ func (c *Cleaner) read(ctx context.Context, keys []model.CounterKey) (found []va
 	rows, _ := c.options.Pool.Query(ctx, ValuesSQL, columns.Shard, columns.Customer, columns.Meter, columns.Attribute)
 	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (v value, err error) {
 		var state []byte
-		if err = r.Scan(&v.n, &v.At, &v.Version, &v.Change, &state); err == nil {
+		if err = r.Scan(&v.n, &v.At, &v.Version, &v.Change, &v.total, &state); err == nil {
 			v.key = keys[v.n-1]
 			v.State, v.bad = session.ReadInts(state)
 		}

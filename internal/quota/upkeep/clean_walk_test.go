@@ -104,7 +104,7 @@ func TestPauses(t *testing.T) {
 		took, want time.Duration
 	}{
 		{stepValues, 10 * time.Millisecond, busyPause},
-		{stepValues / 2, 30 * time.Millisecond, 600 * time.Millisecond},
+		{stepValues / 2, 30 * time.Millisecond, 300 * time.Millisecond},
 		{stepValues, 5 * time.Second, maxPause},
 		{0, time.Millisecond, restPause},
 		{0, 30 * time.Millisecond, 3 * time.Second},

@@ -16,14 +16,14 @@ SELECT i.customer, c.meter FROM unnest($1::smallint[], $2::bigint[]) AS i(shard,
 LATERAL (SELECT meter FROM counters WHERE shard = i.shard AND customer = i.customer AND attribute = '' OFFSET 0) c`
 
 // inUseSQL: a counter with an open reservation begins its state with the identity 0; the
-// level of an allocation is after its identity. $1–$3 key without attribute, $4 identity of
-// an allocation, or null.
+// level of an allocation is after its identity. The total of a level meter's counter is what is held.
+// $1–$3 key without attribute, $4 identity of an allocation, or null.
 const inUseSQL = `
 SELECT DISTINCT i.customer
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[]) AS i(shard, customer, meter, id),
 LATERAL (SELECT FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter
-	  AND (state[1] = 0 OR state[array_position(state, i.id) + 1] > 0) LIMIT 1) c`
+	  AND (state[1] = 0 OR state[array_position(state, i.id) + 1] > 0 OR meter < 0 AND total > 0) LIMIT 1) c`
 
 // InUse returns those of the customers that have units of an allocation limit in use, which
 // do not come back by themselves, or an open reservation. targets is as CleanerOptions has

@@ -19,11 +19,11 @@ func clearStatements() (statements map[string]string, key map[string][]string) {
 	whole, customers := []string{"shard", "customer", "meter", "attribute"}, []string{"shard", "customer"}
 	statements = map[string]string{
 		"idle": idleSinceSQL, "meters of": metersOfSQL, "in use": inUseSQL, "lock all": lockAllSQL, "lock": lockUncleanSQL, "any left": anyLeftSQL, "left": uncleanLeftSQL,
-		"book": bookSQL, "remove": removeSQL, "empty": emptySQL,
+		"book": bookSQL, "remove": removeSQL, "empty": emptySQL, "lock old": lockOldSQL, "book old": bookOldSQL, "booked old": bookedOldSQL,
 	}
 	key = map[string][]string{
 		"idle": customers, "meters of": customers, "in use": whole[:3], "lock all": customers, "lock": customers, "any left": customers, "left": customers,
-		"book": whole, "remove": whole, "empty": whole,
+		"book": whole, "remove": whole, "empty": whole, "lock old": whole, "book old": whole, "booked old": whole,
 	}
 	return statements, key
 }
@@ -72,12 +72,34 @@ func TestPlansOfTheWalk(t *testing.T) {
 	for _, rows := range []int{0, 3, 20_000} {
 		db.Exec(ctx, t, quotatest.FillSQL, rows)
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), map[string]string{"charged": nextCharged, "shard": nextShard}))
+			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), map[string]string{"charged": nextCharged, "shard": nextShard, "stored": nextStored}))
 		}
 		for i, s := range sessions {
-			for name, by := range map[string]string{"charged": "ROW(", "shard": "shard >= "} {
+			for name, by := range map[string]string{"charged": "ROW(", "shard": "shard >= ", "stored": "ROW("} {
 				for _, way := range reached(ctx, t, s, name) {
 					if !strings.HasPrefix(way.Type, "Index") || !strings.Contains(way.IndexCond, by) || !strings.Contains(way.IndexCond, "shard") {
+						t.Errorf("%d rows, session %d, %s: %+v", rows, i, name, way)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPlansOfThresholds: the oldest ones are found, and deleted, by the key.
+func TestPlansOfThresholds(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	db.Exec(ctx, t, "ALTER TABLE thresholds SET (autovacuum_enabled = off)")
+	var sessions []*quotatest.Planned
+	for _, rows := range []int{0, 3, 20_000} {
+		db.Exec(ctx, t, `INSERT INTO thresholds SELECT i, 1, i, 1, 1, 0, 0, 0, 0, 1, i % 1024, 80, 'l', '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`, rows)
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), map[string]string{"any": anyThreshold, "take": takeThresholds}))
+		}
+		for i, s := range sessions {
+			for _, name := range []string{"any", "take"} {
+				for _, way := range reached(ctx, t, s, name) {
+					if !strings.HasPrefix(way.Type, "Index") {
 						t.Errorf("%d rows, session %d, %s: %+v", rows, i, name, way)
 					}
 				}

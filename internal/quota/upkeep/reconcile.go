@@ -5,6 +5,9 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/usage"
 )
 
 // Charged names what a customer was charged of a meter. Shard is that of the rows, which go by the
@@ -31,6 +34,9 @@ const nextCharged = `
 				UNION ALL
 				(SELECT u.customer, u.meter FROM usage u
 				 WHERE u.shard = $1 AND (u.customer, u.meter) > (a.customer, a.meter) ORDER BY u.customer, u.meter LIMIT 1)
+				UNION ALL
+				(SELECT s.customer, s.meter FROM archived_sums s
+				 WHERE s.shard = $1 AND (s.customer, s.meter) > (a.customer, a.meter) ORDER BY s.customer, s.meter LIMIT 1)
 			) e ORDER BY e.customer, e.meter LIMIT 1) f
 		WHERE a.n < $4
 	)
@@ -40,7 +46,8 @@ const nextCharged = `
 const nextShard = `
 	SELECT least(
 		(SELECT shard FROM counters WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1),
-		(SELECT shard FROM usage WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1))`
+		(SELECT shard FROM usage WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1),
+		(SELECT shard FROM archived_sums WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1))`
 
 // NextCharged lists at most limit of those that have a counter or usage and follow after one. Those
 // of forgotten customers are among them. It goes from shard to shard.
@@ -68,7 +75,7 @@ func NextCharged(ctx context.Context, tx pgx.Tx, after Charged, limit int) (all 
 }
 
 // Mismatch is a customer's meter whose numbers differ: units charged in all, and units booked as
-// usage, in finished hours and in the running one.
+// usage, in finished hours, those of archived months among them, and in the running one.
 type Mismatch struct {
 	Charged
 	Units    int64 // charged
@@ -78,22 +85,30 @@ type Mismatch struct {
 
 // What every charge adds to a customer's own counter it adds to the usage of an hour, in the
 // same row. So the two never differ, nor does either exist without the other. The sums are
-// numeric: what is wrong may be large.
+// numeric: what is wrong may be large. A level meter's charges are its changes, and what they left is
+// what the last of its levels says.
 const chargedIsBooked = `
 	SELECT shard, customer, meter, charged, greatest(-9223372036854775807, least(9223372036854775807, finished))::bigint, running FROM (
-		SELECT w.shard, w.customer, w.meter, coalesce(c.total, 0) AS charged, coalesce(c.units, 0) AS running, coalesce((
-			SELECT sum(u.admitted) FROM usage u WHERE u.shard = w.shard AND u.customer = w.customer AND u.meter = w.meter), 0) AS finished
+		SELECT w.shard, w.customer, w.meter, coalesce(c.total, 0) AS charged, coalesce(c.units, 0) AS running, coalesce(CASE WHEN w.meter < 0 THEN (
+			SELECT l.level FROM levels l WHERE l.shard = w.shard AND l.customer = w.customer AND l.meter = w.meter ORDER BY l.at DESC LIMIT 1) ELSE (
+			SELECT sum(u.admitted) FROM usage u WHERE u.shard = w.shard AND u.customer = w.customer AND u.meter = w.meter) END, 0) + coalesce((
+			SELECT s.units FROM archived_sums s WHERE s.shard = w.shard AND s.customer = w.customer AND s.meter = w.meter), 0) AS finished
 		FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS w (shard, customer, meter)
 		LEFT JOIN counters c ON c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = '') both_sides
 	WHERE charged <> finished + running`
 
+// columnsOf are keys as statements take them.
+func columnsOf(keys []Charged) (shards []int16, customers []int64, meters []int32) {
+	for _, k := range keys {
+		shards, customers, meters = append(shards, k.Shard), append(customers, k.Customer), append(meters, k.Meter)
+	}
+	return shards, customers, meters
+}
+
 // Mismatches finds those whose units charged are not those booked. All are compared at the instant
 // of one snapshot. Those of forgotten customers are among them: only their usage stays.
 func Mismatches(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Mismatch, error) {
-	shards, customers, meters := make([]int16, len(keys)), make([]int64, len(keys)), make([]int32, len(keys))
-	for i, k := range keys {
-		shards[i], customers[i], meters[i] = k.Shard, k.Customer, k.Meter
-	}
+	shards, customers, meters := columnsOf(keys)
 	rows, _ := tx.Query(ctx, chargedIsBooked, shards, customers, meters)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Mismatch, err error) {
 		return m, row.Scan(&m.Shard, &m.Customer, &m.Meter, &m.Units, &m.Finished, &m.Running)
@@ -102,4 +117,70 @@ func Mismatches(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Mismatch, err
 		return nil, fmt.Errorf("compare what was charged with what was booked: %w", err)
 	}
 	return all, nil
+}
+
+// A cap's bucket has the identity 1. Others may have this number as a level, so Go looks closer.
+const selectStates = `
+	SELECT w.shard, w.customer, w.meter, c.state
+	FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS w (shard, customer, meter)
+	JOIN counters c ON c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = ''
+	WHERE w.meter > 0 AND 1 = ANY (c.state)`
+
+// All that books units in an hour of the period moves the bucket in the same transaction. No unit is booked
+// after the running hour, so no end is needed.
+const selectBooked = `
+	SELECT n, greatest(-9223372036854775807, least(9223372036854775807, coalesce((
+			SELECT sum(u.admitted) FROM usage u
+			WHERE u.shard = w.shard AND u.customer = w.customer AND u.meter = w.meter AND u.hour >= w.start), 0) + coalesce((
+			SELECT sum(a.cost) FROM adjustments a
+			WHERE a.shard = w.shard AND a.customer = w.customer AND a.meter = w.meter AND a.hour >= w.start), 0) + coalesce((
+			SELECT c.units FROM counters c
+			WHERE c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = '' AND c.hour >= w.start), 0)))::bigint
+	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[]) WITH ORDINALITY AS w (shard, customer, meter, start, n)`
+
+// Miscount is a customer's meter whose cap counts other units than are booked in its period.
+type Miscount struct {
+	Charged
+	Start   int64 // of the period, µs
+	Counted int64
+	Booked  int64 // by usage and adjustments
+}
+
+// Miscounts finds caps that count wrong. All is read in one snapshot. A cap whose period began in months
+// that were taken out is not among them: its customer had no hit since.
+func Miscounts(ctx context.Context, tx pgx.Tx, keys []Charged) (wrong []Miscount, err error) {
+	shards, customers, meters := columnsOf(keys)
+	var all []Miscount
+	var k Charged
+	var state []int64
+	rows, _ := tx.Query(ctx, selectStates, shards, customers, meters)
+	_, err = pgx.ForEachRow(rows, []any{&k.Shard, &k.Customer, &k.Meter, &state}, func() error {
+		if counted, start, is := model.CapIn(state); is {
+			all = append(all, Miscount{Charged: k, Start: start, Counted: counted})
+		}
+		return nil
+	})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	capped, starts := make([]Charged, len(all)), make([]int64, len(all))
+	for i, m := range all {
+		capped[i], starts[i] = m.Charged, m.Start
+	}
+	shards, customers, meters = columnsOf(capped)
+	var n, booked int64
+	rows, _ = tx.Query(ctx, selectBooked, shards, customers, meters, starts)
+	if _, err = pgx.ForEachRow(rows, []any{&n, &booked}, func() error {
+		all[n-1].Booked = booked
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("sum what caps count: %w", err)
+	}
+	archive, err := usage.ReadArchive(ctx, tx)
+	for _, m := range all {
+		if m.Counted != model.Within(m.Booked) && m.Start >= archive.Before {
+			wrong = append(wrong, m)
+		}
+	}
+	return wrong, err
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"quotad/internal/postgres"
 )
 
 // Repeated is work that a node does again and again. The log says once that it begins to fail,
-// and once that it works again.
+// and once that it works again. In an outage of the database it does so on the level debug: there is a
+// line for the outage itself, and none is needed for each work.
 type Repeated struct {
 	Log          *slog.Logger
 	First, Pause time.Duration // before the first time, and between two; Do may change Pause
@@ -19,7 +22,8 @@ type Repeated struct {
 func (r *Repeated) Run(ctx context.Context) {
 	timer := time.NewTimer(r.First)
 	defer timer.Stop()
-	for failing := false; ; timer.Reset(r.Pause) {
+	failing, level := false, slog.LevelWarn
+	for ; ; timer.Reset(r.Pause) {
 		select {
 		case <-ctx.Done():
 			return
@@ -30,9 +34,12 @@ func (r *Repeated) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			r.Log.Warn(r.Fails, "error", err)
+			if level = slog.LevelWarn; postgres.Outage(err) {
+				level = slog.LevelDebug
+			}
+			r.Log.Log(ctx, level, r.Fails, "error", err)
 		case err == nil && failing:
-			r.Log.Info(r.Works)
+			r.Log.Log(ctx, min(level, slog.LevelInfo), r.Works)
 		}
 		failing = err != nil
 	}

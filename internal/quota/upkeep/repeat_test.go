@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -24,7 +25,9 @@ func TestRepeatedWorkLogsOnce(t *testing.T) {
 			switch n++; n {
 			case 2, 3, 4, 7, 8:
 				return errors.New("bad")
-			case 9:
+			case 10, 11:
+				return io.EOF // as an outage is
+			case 13:
 				cancel()
 				return errors.New("late")
 			}
@@ -32,7 +35,7 @@ func TestRepeatedWorkLogsOnce(t *testing.T) {
 		},
 	}
 	work.Run(ctx)
-	if n != 9 || log.Count("it fails") != 2 || log.Count("it works") != 1 || log.Count("late") != 0 {
+	if n != 13 || log.Count("it fails") != 2 || log.Count("it works") != 2 || log.Count("late") != 0 {
 		t.Errorf("%d times, %s", n, log)
 	}
 }

@@ -63,14 +63,16 @@ const PeriodUnits = `CASE WHEN 9223372036854775807 IN (u.fullest, c.units) THEN 
 		ELSE least(9223372036854775807, greatest(-9223372036854775807,
 			coalesce(u.units, 0) + coalesce(c.units, 0) + coalesce(a.cost, 0))) END::bigint`
 
-// One statement, one snapshot: an hour that is being moved counts once.
+// One statement, one snapshot: an hour that is being moved counts once. $1–$5 the spans; $6–$7
+// enclose them, so that PostgreSQL leaves out all other months before it opens them.
 const sumsSQL = `
 SELECT ` + PeriodUnits + `, a.hours, a.keys, a.costs, a.ats, a.reasons
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
 	WITH ORDINALITY AS i (shard, customer, meter, start_at, end_at, n)
 LEFT JOIN LATERAL (
 	SELECT sum(u.admitted) AS units, max(u.admitted) AS fullest FROM usage u
-	WHERE u.shard = i.shard AND u.customer = i.customer AND u.meter = i.meter AND u.hour >= i.start_at AND u.hour < i.end_at) u ON true
+	WHERE u.shard = i.shard AND u.customer = i.customer AND u.meter = i.meter AND u.hour >= i.start_at AND u.hour < i.end_at
+	  AND u.hour >= $6 AND u.hour < $7) u ON true
 LEFT JOIN LATERAL (
 	SELECT c.units FROM counters c
 	WHERE c.shard = i.shard AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = ''
@@ -79,19 +81,16 @@ LEFT JOIN LATERAL (
 	SELECT sum(a.cost) AS cost, array_agg(a.hour) AS hours, array_agg(a.key) AS keys, array_agg(a.cost) AS costs,
 		array_agg(a.at) AS ats, array_agg(a.reason) AS reasons
 	FROM adjustments a
-	WHERE a.shard = i.shard AND a.customer = i.customer AND a.meter = i.meter AND a.hour >= i.start_at AND a.hour < i.end_at) a ON true
+	WHERE a.shard = i.shard AND a.customer = i.customer AND a.meter = i.meter AND a.hour >= i.start_at AND a.hour < i.end_at
+	  AND a.hour >= $6 AND a.hour < $7) a ON true
 ORDER BY i.n`
 
 // Sums reads what spans hold, in their order: usage, adjustments, and the running hour. All of it is
 // of one snapshot.
 func Sums(ctx context.Context, q Querier, spans []Span) ([]Sum, error) {
-	shards := make([]int16, len(spans))
-	customers, starts, ends := make([]int64, len(spans)), make([]int64, len(spans)), make([]int64, len(spans))
-	meters := make([]int32, len(spans))
-	for i, s := range spans {
-		shards[i], customers[i], meters[i], starts[i], ends[i] = model.Shard(s.Customer), s.Customer, s.Meter, s.Start, s.End
-	}
-	rows, _ := q.Query(ctx, sumsSQL, shards, customers, meters, starts, ends)
+	c := columnsOf(spans)
+	from, to := model.Enclose(c.starts, c.ends)
+	rows, _ := q.Query(ctx, sumsSQL, c.shards, c.customers, c.meters, c.starts, c.ends, from, to)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Sum, err error) {
 		var hours, costs, ats []int64
 		var keys []pgtype.UUID
@@ -152,9 +151,12 @@ SELECT EXISTS (
 		SELECT FROM counters k WHERE k.shard = $1 AND k.customer = $2 AND k.meter = m.meter AND k.attribute = '' AND k.hour >= $4 AND k.units > 0
 		UNION ALL SELECT FROM usage u WHERE u.shard = $1 AND u.customer = $2 AND u.meter = m.meter AND u.hour >= $4 AND u.admitted > 0
 		UNION ALL SELECT FROM adjustments a WHERE a.shard = $1 AND a.customer = $2 AND a.meter = m.meter AND a.hour >= $4
+		UNION ALL SELECT FROM counters k WHERE k.shard = $1 AND k.customer = $2 AND k.meter = m.meter AND k.meter < 0 AND k.attribute = '' AND k.total > 0
+		UNION ALL SELECT FROM levels l WHERE l.shard = $1 AND l.customer = $2 AND l.meter = m.meter AND l.at >= $4
 		OFFSET 0) used)`
 
-// Any reports whether a customer used one of the meters since an instant, or had it adjusted.
+// Any reports whether a customer used one of the meters since an instant, had it adjusted, or held
+// something of it.
 func Any(ctx context.Context, q Querier, customer int64, meters []int32, since int64) (bool, error) {
 	rows, _ := q.Query(ctx, anySQL, model.Shard(customer), customer, meters, since)
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])

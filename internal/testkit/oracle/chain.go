@@ -19,7 +19,8 @@ type Period struct {
 
 	invoice    *Invoice // of the period, void or not; nil: none
 	writtenOff bool
-	heldBy     *Invoice         // has its base in advance
+	long       *Long            // the base for several intervals that it lies in; nil: it has one of its own
+	charged    []*Ahead         // of one of its own
 	counted    map[string]int64 // what invoices have counted, by meter
 }
 
@@ -63,6 +64,7 @@ func (l *Life) begin(start int64, born int, first bool) {
 	if l.archived || l.Account.EndsAt != nil && *l.Account.EndsAt <= start {
 		return
 	}
+	l.arrive(start)
 	for _, c := range l.cuts {
 		if c.at == start {
 			born = c.order
@@ -70,6 +72,7 @@ func (l *Life) begin(start int64, born int, first bool) {
 	}
 	p := &Period{Start: start, life: l, chain: l.chain, first: first, born: born, counted: map[string]int64{}}
 	l.price(p)
+	l.commence(p)
 	p.opened = !first
 	l.periods = append(l.periods, p)
 }
@@ -78,9 +81,12 @@ func (l *Life) begin(start int64, born int, first bool) {
 func (l *Life) price(p *Period) {
 	p.terms = l.terms[0]
 	for _, t := range l.terms {
-		if t.order < p.born {
+		if t.order < p.born && t.from <= p.Start {
 			p.terms = t
 		}
+	}
+	if s := l.scheduled; s != nil && s.At <= p.Start {
+		p.terms = s.over(p.terms)
 	}
 	n := p.terms.Pin
 	if n == 0 {
@@ -88,10 +94,15 @@ func (l *Life) price(p *Period) {
 	}
 	p.Plan, p.Version = p.terms.Plan, l.World.plans[p.terms.Plan][n-1]
 	p.own = l.ownBefore(p.born)
-	r := Rhythm{p.terms.Anchor, p.terms.Zone, p.Version.Interval, p.Version.IntervalCount}
-	p.share.S, p.share.E = r.Around(p.Start)
+	p.share.S, p.share.E = p.rhythm().Around(p.Start)
 	l.bound(p)
-	p.Known = p.until(l.Account.TrialEndsAt, l.Account.EndsAt)
+	p.Known = l.knownEnd(p, p.share.E)
+	p.long = l.lay(p)
+}
+
+// rhythm is what the boundaries of the period are counted from.
+func (p *Period) rhythm() Rhythm {
+	return Rhythm{p.terms.Anchor, p.terms.Zone, p.Version.Interval, p.Version.IntervalCount}
 }
 
 // bound sets where a period ends: at the next boundary, whatever its cause.
@@ -152,7 +163,7 @@ func (l *Life) cut() {
 		return
 	}
 	born := l.World.order + 1
-	then := &Period{Start: l.Clock.Now, life: l, born: born}
+	then := &Period{Start: l.Clock.Now, life: l, born: born, chain: l.chain}
 	if l.price(then); then.sameTerms(p) {
 		return
 	}
@@ -160,6 +171,7 @@ func (l *Life) cut() {
 	if p.Start == l.Clock.Now {
 		p.born = born
 		l.price(p)
+		l.commence(p)
 		return
 	}
 	l.bound(p)
@@ -168,6 +180,9 @@ func (l *Life) cut() {
 
 func (p *Period) sameTerms(other *Period) bool {
 	same := p.Version == other.Version && p.terms.Zone == other.terms.Zone && p.terms.Anchor == other.terms.Anchor && len(p.own) == len(other.own)
+	if base := other.based(); base != p.Version { // a newer version has another base, which waits
+		same = same && base.BasePriceMinor == p.Version.BasePriceMinor && max(1, base.BaseEvery) == max(1, p.Version.BaseEvery) && base.BaseIn == p.Version.BaseIn
+	}
 	for meter, price := range p.own {
 		same = same && other.own[meter] == price
 	}
@@ -177,7 +192,7 @@ func (p *Period) sameTerms(other *Period) bool {
 // Archive ends the last period now.
 func (l *Life) Archive() {
 	p := l.open()
-	l.archived = true
+	l.archived, l.scheduled = true, nil
 	switch {
 	case p == nil:
 	case p.Start == l.Clock.Now:
@@ -192,6 +207,7 @@ func (l *Life) Archive() {
 func (l *Life) PutAccount(a Account) {
 	before := l.Account
 	l.Account = a
+	defer l.moveScheduled()
 	l.World.next()
 	if a.StartsAt != before.StartsAt {
 		l.startsPut = l.Clock.Now

@@ -21,6 +21,9 @@ func (l *Life) pending() (all []*Correction) {
 			continue
 		}
 		for _, meter := range p.meters() {
+			if l.World.isLevel(meter) {
+				continue // no past hour changes
+			}
 			if c := l.correction(p, meter, l.count(p, meter)); c.to != c.from || c.minor != 0 {
 				all = append(all, c)
 			}

@@ -53,6 +53,15 @@ func (i *Invoice) instant() int64 {
 // apply has credits pay an invoice, in the order of priority, expiry, promotional before paid,
 // age.
 func (l *Life) apply(i *Invoice) {
+	i.applied = l.take(i.Paper.Due, i.instant())
+	for _, a := range i.applied {
+		i.Paper.Due -= a.minor
+		i.Paper.Credits += a.minor
+	}
+}
+
+// take has credits that have not expired at an instant pay an amount.
+func (l *Life) take(open, at int64) (all []applied) {
 	inOrder := slices.Clone(l.credits)
 	promotional := func(c *Credit) int {
 		if c.Kind == "promotional" {
@@ -64,15 +73,15 @@ func (l *Life) apply(i *Invoice) {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.expiry(), b.expiry()), cmp.Compare(promotional(a), promotional(b)))
 	})
 	for _, c := range inOrder {
-		minor := min(c.Left, i.Paper.Due)
-		if minor <= 0 || c.expiry() <= i.instant() {
+		minor := min(c.Left, open)
+		if minor <= 0 || c.expiry() <= at {
 			continue
 		}
 		c.Left -= minor
-		i.Paper.Due -= minor
-		i.Paper.Credits += minor
-		i.applied = append(i.applied, applied{c, minor})
+		open -= minor
+		all = append(all, applied{c, minor})
 	}
+	return all
 }
 
 // expire books what has expired, once no invoice is to come that it could pay.

@@ -13,8 +13,11 @@
 //   - chain.go: the periods
 //   - steps.go: what is due when the clock moves
 //   - refund.go: what refunds take off
-//   - lines.go, corrections.go: what an invoice says
-//   - final.go, credits.go: what becomes of it
+//   - scheduled.go: a change of plan that waits
+//   - ahead.go: base in advance, also for several intervals
+//   - lines.go, levels.go, corrections.go: what an invoice says
+//   - final.go, credits.go, payments.go: what becomes of it
 //   - standing.go: what is said of the running period, and of an invoice before it is made
+//   - caps.go: how many units a cap admits
 //   - shown.go: an invoice as a text that can be compared
 package oracle

@@ -65,9 +65,6 @@ func (l *Life) Finalize(i *Invoice) {
 	l.expire()
 }
 
-// Pay notes a payment.
-func (l *Life) Pay(i *Invoice) { i.Status = "paid" }
-
 // Invoices are all of the customer, as they were made.
 func (l *Life) Invoices() []*Invoice { return l.invoices }
 
@@ -75,23 +72,21 @@ func (l *Life) Invoices() []*Invoice { return l.invoices }
 // goes on to that, or to the next invoice.
 func (l *Life) Void(i *Invoice, reissue bool) {
 	i.Status = "void"
-	for _, a := range i.applied {
-		a.credit.Left += a.minor
-	}
+	l.unpay(i)
 	for _, c := range i.corrections {
 		c.release()
 	}
 	l.charges = append(slices.Clone(i.charges), l.charges...)
 	slices.SortFunc(l.charges, func(a, b *Charge) int { return cmp.Compare(a.order, b.order) }) // the oldest first
 	for _, line := range i.Paper.Lines {
-		if line.back != nil && (!reissue || line.back != i.period) { // the reissue has that of its own period anyway
+		if line.back.what != nil && (!reissue || line.back.by != i.period) { // the reissue has that of its own period anyway
 			l.unused = append(l.unused, line.back)
 		}
 	}
-	slices.SortFunc(l.unused, func(a, b *Period) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(l.unused, func(a, b Back) int { return cmp.Compare(a.by.Start, b.by.Start) })
 	switch {
 	case reissue:
-		again := &Invoice{Kind: i.Kind, Start: i.Start, End: i.End, period: i.period, holds: i.holds, of: i, due: l.Clock.Now + CorrectionTime}
+		again := &Invoice{Kind: i.Kind, Start: i.Start, End: i.End, period: i.period, holds: i.holds, longer: i.longer, onward: i.onward, of: i, due: l.Clock.Now + CorrectionTime}
 		if i.Kind == "period" {
 			i.period.invoice = again
 		}
@@ -126,7 +121,7 @@ func (l *Life) Referred(i *Invoice, reissue bool) string {
 func (l *Life) Entangled() (all []*Invoice) {
 	for _, i := range l.invoices {
 		for _, line := range i.said() {
-			if i.Kind != "credit_note" && (line.Of != nil || line.back != nil || line.advance != nil && l.givenBack(line.advance) > 0) {
+			if i.Kind != "credit_note" && (line.Of != nil || line.back.what != nil || line.advance != nil && l.givenBack(line.advance) > 0) {
 				if all = append(all, i); line.Of != nil {
 					all = append(all, line.Of)
 				}
@@ -137,14 +132,14 @@ func (l *Life) Entangled() (all []*Invoice) {
 	return all
 }
 
-// givenBack is what final invoices gave back of a period's base in advance.
-func (l *Life) givenBack(p *Period) (minor int64) {
+// givenBack is what final invoices gave back of base in advance.
+func (l *Life) givenBack(a *Ahead) (minor int64) {
 	for _, i := range l.invoices {
 		if i.Status == "draft" || i.Status == "void" {
 			continue
 		}
 		for _, line := range i.Paper.Lines {
-			if line.back == p {
+			if line.back.what == a {
 				minor -= line.Minor
 			}
 		}
@@ -203,10 +198,5 @@ func (l *Life) Note(i *Invoice, asked []NoteLine, toCredits bool) {
 		note.Paper.Total += note.Paper.Tax
 	}
 	l.invoices = append(l.invoices, note)
-	if i.Paper.left == 0 {
-		i.Status = "credited"
-	}
-	if toCredits {
-		l.carry(-note.Paper.Total)
-	}
+	l.credit(i, -note.Paper.Total, toCredits)
 }

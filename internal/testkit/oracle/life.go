@@ -11,17 +11,23 @@ type Life struct {
 	Exponent int
 	Account  Account
 
-	terms     []Terms    // what it was on, the oldest first
-	own       []OwnPrice // the prices of its own, the oldest first
-	startsPut int64      // when starts_at was changed last
+	Suspended bool
+	Arrived   int // how many scheduled changes came to count
+
+	terms     []Terms          // what it was on, the oldest first
+	scheduled *Scheduled       // nil: none waits
+	own       []OwnPrice       // the prices of its own, the oldest first
+	startsPut int64            // when starts_at was changed last
+	caps      map[string]int64 // by meter, minor units
 	archived  bool
 	chain     int
 	cuts      []cut
 	periods   []*Period
 	entries   []*Entry
 	hits      map[string]*Hit
-	charges   []*Charge // that no invoice holds
-	unused    []*Period // whose own invoice became void, and what that gave back no other one does
+	held      map[string][]Held // of level meters, in the order in which it happened
+	charges   []*Charge         // that no invoice holds
+	unused    []Back            // by periods whose own invoice became void, and what that gave back no other one does
 	credits   []*Credit
 	invoices  []*Invoice
 }
@@ -31,6 +37,7 @@ type Account struct {
 	StartsAt    int64
 	TrialEndsAt *int64
 	EndsAt      *int64
+	AfterEnd    string
 	Taxes       []TaxRate
 	Seller      string
 	DueDays     int
@@ -45,6 +52,7 @@ type Terms struct {
 
 	joined int // the version with which the customer came to the plan
 	order  int
+	from   int64 // it counts for no period that begins before
 }
 
 // An OwnPrice is a price of the customer's own from a change on; nil: none any more.
@@ -73,7 +81,7 @@ type Hit struct {
 // NewLife is a customer that is made now.
 func (w *World) NewLife(clock *Clock, key string, exponent int, t Terms) *Life {
 	l := &Life{World: w, Clock: clock, Key: key, Currency: w.Newest(t.Plan).Currency, Exponent: exponent, hits: map[string]*Hit{}}
-	l.Account = Account{StartsAt: clock.Now / second * second, Seller: "default", DueDays: 14}
+	l.Account = Account{StartsAt: clock.Now / second * second, AfterEnd: "block", Seller: "default", DueDays: 14}
 	l.put(t)
 	l.redraw()
 	return l
@@ -81,7 +89,7 @@ func (w *World) NewLife(clock *Clock, key string, exponent int, t Terms) *Life {
 
 // put notes terms.
 func (l *Life) put(t Terms) {
-	t.order = l.World.next()
+	t.order, t.from = l.World.next(), 0
 	t.joined = l.World.Newest(t.Plan).N
 	if len(l.terms) > 0 {
 		if last := l.terms[len(l.terms)-1]; last.Plan == t.Plan {
@@ -93,10 +101,15 @@ func (l *Life) put(t Terms) {
 
 // Put writes the customer. With now, the running period ends, if a new one is on other terms.
 func (l *Life) Put(t Terms, now bool) {
+	was := l.Terms()
 	l.put(t)
+	if was.Plan != t.Plan || was.Pin != t.Pin {
+		l.scheduled = nil
+	}
 	if now {
 		l.cut()
 	}
+	l.moveScheduled()
 }
 
 // Terms are what the customer is on by the last change.
@@ -113,7 +126,9 @@ func (l *Life) PutOwn(meter string, p *Price) {
 	}
 	l.own = append(l.own, o)
 	if atOnce {
+		long := open.long
 		l.price(open)
+		open.long = long
 	}
 }
 
@@ -134,11 +149,28 @@ func (l *Life) ownBefore(order int) map[string]*Price {
 	return all
 }
 
+// Refuses is why a hit or a reservation is refused now, whatever its limits say: suspended, ended,
+// or nothing.
+func (l *Life) Refuses() string {
+	switch ends := l.Account.EndsAt; {
+	case l.Suspended:
+		return "suspended"
+	case l.Account.AfterEnd == "block" && ends != nil && *ends <= l.Clock.Now:
+		return "ended"
+	}
+	return ""
+}
+
 // First reports whether the customer's first period is running.
 func (l *Life) First() bool { return len(l.periods) > 0 && l.open() == l.periods[0] }
 
 // used reports whether a period has a billed hit, or one on a meter that is to get a price.
 func (l *Life) used(p *Period, meter string) bool {
+	for of := range l.held {
+		if (of == meter || p.priceOf(of) != nil) && (l.Level(of, l.Clock.Now) > 0 || len(l.changes(of, p.Start, l.Clock.Now+1)) > 0) {
+			return true
+		}
+	}
 	return slices.ContainsFunc(l.entries, func(e *Entry) bool {
 		return e.Cost != 0 && p.holds(e.Hour) && (e.Meter == meter || p.priceOf(e.Meter) != nil)
 	})

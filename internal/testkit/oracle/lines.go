@@ -11,12 +11,17 @@ type Invoice struct {
 
 	life        *Life
 	period      *Period // that it is for; of a credit note: nil
-	holds       *Period // whose base in advance is on it
+	holds       *Ahead  // the base in advance that begins after it, or with an opening
+	longer      *Ahead  // a base that goes on longer than was known
+	onward      bool    // its period's base goes on
 	due         int64   // when it is finalized
 	charges     []*Charge
 	corrections []*Correction
-	unused      []*Period // whose own invoice became void: what that gave back is here
+	unused      []Back // whose own invoice became void: what that gave back is here
 	applied     []applied
+	payments    []*payment
+	noted       int64    // what notes took of what was open
+	outside     int64    // what the seller paid out for notes
 	of          *Invoice // that it credits or replaces
 }
 
@@ -34,9 +39,11 @@ type Line struct {
 	Minor    int64
 	Of       *Invoice
 
-	noted   int64   // of an invoice on paper: what credit notes took
-	advance *Period // whose base in advance it is
-	back    *Period // whose base in advance it gives back
+	By, Exact string // of a level meter: which level is billed, and the level
+
+	noted   int64  // of an invoice on paper: what credit notes took
+	advance *Ahead // that it is
+	back    Back   // that it is
 }
 
 // Priced is what a line says of a price without tiers.
@@ -71,17 +78,20 @@ func (l *Life) Charge(minor int64) { l.charges = append(l.charges, &Charge{minor
 // lines are what the invoice says, as things stand.
 func (i *Invoice) lines() []Line {
 	lines := []Line{}
+	if i.longer != nil {
+		lines = append(lines, i.longer.line())
+	}
 	if i.Kind == "period" {
-		lines = i.period.lines()
+		lines = append(lines, i.period.lines(i.onward)...)
 	}
 	if i.Kind == "opening" {
-		lines = append(lines, i.holds.baseLine(i.holds.Start, i.holds.Known, true))
+		lines = append(lines, i.holds.line())
 	}
-	for _, p := range i.unused {
-		lines = append(lines, p.unusedLine())
+	for _, b := range i.unused {
+		lines = append(lines, b.line())
 	}
 	if i.holds != nil && i.Kind == "period" {
-		lines = append(lines, i.holds.baseLine(i.holds.Start, i.holds.Known, true))
+		lines = append(lines, i.holds.line())
 	}
 	for _, c := range i.corrections {
 		lines = append(lines, c.line())
@@ -97,26 +107,25 @@ func (p *Period) base(a, b int64) int64 {
 	if p.trial() {
 		return 0
 	}
+	if p.long != nil {
+		return Share{p.long.S, p.long.E, a, b}.Money(p.long.version.BasePriceMinor)
+	}
 	return p.share.part(a, b).Money(p.Version.BasePriceMinor)
 }
 
-func (p *Period) baseLine(a, b int64, advance bool) Line {
-	line := Line{Kind: "base", From: a, To: b, Version: p.Version.N, Minor: p.base(a, b)}
-	if advance {
-		line.advance = p
-	}
-	return line
-}
-
-// lines are those of the period itself: base, usage in plan order, minimum, unused.
-func (p *Period) lines() []Line {
+// lines are those of the period itself: base, usage in plan order, minimum, unused. onward: its base
+// goes on after it.
+func (p *Period) lines(onward bool) []Line {
 	charged := p.Start // where base was charged up to before
-	if p.Version.BaseIn == "advance" {
+	switch {
+	case p.long != nil && !p.trial():
+		charged = p.long.to
+	case p.inAdvance():
 		charged = p.Known
 	}
 	lines := []Line{}
-	if charged < p.End {
-		lines = append(lines, p.baseLine(charged, p.End, false))
+	if charged < p.End && !onward {
+		lines = append(lines, Line{Kind: "base", From: charged, To: p.End, Version: p.based().N, Minor: p.base(charged, p.End)})
 	}
 	own := p.base(p.Start, p.End)
 	for _, meter := range p.meters() {
@@ -127,24 +136,12 @@ func (p *Period) lines() []Line {
 	if least := p.share.Money(p.Version.MinimumMinor); own < least && !p.trial() {
 		lines = append(lines, Line{Kind: "minimum", From: p.Start, To: p.End, Version: p.Version.N, Minor: least - own})
 	}
-	if p.End < charged {
-		lines = append(lines, p.unusedLine())
-	}
-	return lines
-}
-
-// unusedLine gives back the base in advance from the period's end on, at most what an invoice holds
-// of it that is not void, less notes.
-func (p *Period) unusedLine() Line {
-	held := int64(0)
-	if p.heldBy != nil && p.heldBy.Status != "void" {
-		for _, line := range p.heldBy.said() {
-			if line.advance == p {
-				held = line.Minor - line.noted
-			}
+	if p.End < charged && !onward {
+		for _, b := range p.backs() {
+			lines = append(lines, b.line())
 		}
 	}
-	return Line{Kind: "unused", From: p.End, To: p.Known, Version: p.Version.N, Minor: -min(p.base(p.End, p.Known), held), back: p}
+	return lines
 }
 
 // said are the lines on paper, or those of a draft as things stand.
@@ -185,6 +182,9 @@ func (p *Period) priceOf(meter string) *Price {
 
 // usage is the usage line of a quantity.
 func (p *Period) usage(meter string, quantity int64) Line {
+	if p.life.World.isLevel(meter) {
+		return p.heldLine(meter)
+	}
 	line := Line{Kind: "usage", Meter: meter, From: p.Start, To: p.End, Version: p.Version.N, Quantity: quantity}
 	rated := p.priceOf(meter).Rate(quantity, p.share, p.life.Exponent)
 	line.Included = rated.Included

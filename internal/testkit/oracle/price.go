@@ -13,6 +13,7 @@ type Price struct {
 	Included     int64   `json:"included,omitempty"`
 	MinimumMinor *int64  `json:"minimum_minor,omitempty"`
 	MaximumMinor *int64  `json:"maximum_minor,omitempty"`
+	LevelBy      string  `json:"level_by,omitempty"`
 }
 
 // Tier is one step of a graduated or volume price; UpTo nil is the last one.
@@ -41,7 +42,7 @@ type Rated struct {
 // Rate is what a quantity costs in a share of a period.
 func (p *Price) Rate(quantity int64, share Share, exponent int) (r Rated) {
 	r.Included = share.Units(p.Included)
-	major, tiers := p.exact(max(0, quantity-r.Included))
+	major, tiers := p.exact(whole(max(0, quantity-r.Included)))
 	rounded := round(new(big.Rat).Mul(major, tenTo(exponent)))
 	r.Tiers, r.Minor = tiers, rounded
 	if p.MinimumMinor != nil {
@@ -66,41 +67,43 @@ func tenTo(exponent int) *big.Rat {
 	return r
 }
 
-// exact is the amount in major units of n units that are not free.
-func (p *Price) exact(n int64) (*big.Rat, []TierShare) {
+// exact is the amount in major units of n units that are not free. A part of a unit costs its part,
+// begins a package, and is in the tier that holds it.
+func (p *Price) exact(n *big.Rat) (*big.Rat, []TierShare) {
 	switch p.Model {
 	case "per_unit":
-		return new(big.Rat).Mul(whole(n), decimal(*p.UnitPrice)), nil
+		return new(big.Rat).Mul(n, decimal(*p.UnitPrice)), nil
 	case "package":
-		begun := (n + *p.PackageSize - 1) / *p.PackageSize
+		packages := new(big.Rat).Quo(n, whole(*p.PackageSize))
+		begun := -down(packages.Neg(packages))
 		return new(big.Rat).Mul(whole(begun), decimal(*p.PackagePrice)), nil
 	case "graduated", "volume":
 	default:
 		panic("no sentence says what units cost by " + p.Model)
 	}
-	sum, tiers, below := new(big.Rat), []TierShare{}, int64(0)
+	sum, tiers, below := new(big.Rat), []TierShare{}, new(big.Rat)
 	for _, t := range p.Tiers {
-		units := int64(0)
-		switch inside := t.UpTo == nil || n <= *t.UpTo; {
+		units := new(big.Rat)
+		switch inside := t.UpTo == nil || n.Cmp(whole(*t.UpTo)) <= 0; {
 		case p.Model == "graduated" && inside:
-			units = max(0, n-below)
+			units.Sub(n, below)
 		case p.Model == "graduated":
-			units = *t.UpTo - below
-		case inside && n > below: // volume
-			units = n
+			units.Sub(whole(*t.UpTo), below)
+		case inside && n.Cmp(below) > 0: // volume
+			units.Set(n)
 		}
-		if units > 0 {
-			amount := new(big.Rat).Mul(whole(units), decimal(t.UnitPrice))
+		if units.Sign() > 0 {
+			amount := new(big.Rat).Mul(units, decimal(t.UnitPrice))
 			flat := ""
 			if t.FlatPrice != nil {
 				flat = *t.FlatPrice
 				amount.Add(amount, decimal(flat))
 			}
 			sum.Add(sum, amount)
-			tiers = append(tiers, TierShare{t.UpTo, units, amount, t.UnitPrice, flat})
+			tiers = append(tiers, TierShare{t.UpTo, round(units), amount, t.UnitPrice, flat})
 		}
 		if t.UpTo != nil {
-			below = *t.UpTo
+			below = whole(*t.UpTo)
 		}
 	}
 	return sum, tiers

@@ -23,6 +23,8 @@ type Shown struct {
 	TotalMinor     int64       `json:"total_minor"`
 	CreditsMinor   int64       `json:"credits_minor"`
 	AmountDueMinor int64       `json:"amount_due_minor"`
+	PaidMinor      int64       `json:"paid_minor"`
+	OpenMinor      int64       `json:"open_minor"`
 	Seller         ShownSeller `json:"seller"`
 	DueDays        int         `json:"-"` // from the finalization
 	Of             string      `json:"-"` // what the invoice is that it credits or replaces
@@ -46,7 +48,8 @@ type ShownLine struct {
 	AmountMinor int64       `json:"amount_minor"`
 	Of          string      `json:"-"`
 	Priced
-	Applied string `json:"applied"`
+	Applied string      `json:"applied"`
+	Level   *ShownLevel `json:"level"`
 }
 
 // ShownTier is what a tier adds, exactly, in major units.
@@ -69,6 +72,9 @@ func (i *Invoice) Show() Shown {
 		PriceVersion: i.period.Version.N, SubtotalMinor: p.Subtotal, Taxes: p.Taxes, TaxMinor: p.Tax, TotalMinor: p.Total,
 		CreditsMinor: p.Credits, AmountDueMinor: p.Due, Of: i.of.Name(), Seller: ShownSeller{p.Seller}, DueDays: p.DueDays,
 	}
+	if s.PaidMinor = i.Paid(); i.Status == "finalized" {
+		s.OpenMinor = i.Open()
+	}
 	for _, l := range p.Lines {
 		s.Lines = append(s.Lines, show(l))
 	}
@@ -76,7 +82,10 @@ func (i *Invoice) Show() Shown {
 }
 
 func show(l Line) ShownLine {
-	line := ShownLine{l.Kind, l.Meter, utc(l.From), utc(l.To), l.Quantity, l.Included, l.Version, nil, l.Minor, l.Of.Name(), l.Priced, l.Applied}
+	line := ShownLine{l.Kind, l.Meter, utc(l.From), utc(l.To), l.Quantity, l.Included, l.Version, nil, l.Minor, l.Of.Name(), l.Priced, l.Applied, nil}
+	if l.By != "" {
+		line.Level = &ShownLevel{l.By, l.Exact}
+	}
 	for _, t := range l.Tiers {
 		line.Tiers = append(line.Tiers, ShownTier{t.UpTo, t.Quantity, t.Amount.RatString(), t.UnitPrice, t.FlatPrice})
 	}
@@ -110,7 +119,7 @@ func (s Shown) String() string {
 	}
 	fmt.Fprintf(b, " tax %d total %d", s.TaxMinor, s.TotalMinor)
 	if s.Status != "draft" {
-		fmt.Fprintf(b, " credits %d due %d in %d days", s.CreditsMinor, s.AmountDueMinor, s.DueDays)
+		fmt.Fprintf(b, " credits %d due %d paid %d open %d in %d days", s.CreditsMinor, s.AmountDueMinor, s.PaidMinor, s.OpenMinor, s.DueDays)
 	}
 	b.WriteString("\n")
 	corrections := []string{}
@@ -135,6 +144,7 @@ func (l ShownLine) String() string {
 	b := new(strings.Builder)
 	fmt.Fprintf(b, "%s %s %s/%s quantity %d included %d v%d amount %d of[%s]", l.Kind, l.Meter, short(l.From), short(l.To), l.Quantity, l.Included, l.PlanVersion, l.AmountMinor, l.Of)
 	fmt.Fprintf(b, " at %s, %d for %s, %s", l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied)
+	b.WriteString(l.Level.String())
 	for _, t := range l.Tiers {
 		if t.Quantity == 0 {
 			continue

@@ -18,12 +18,15 @@ func (l *Life) Standing(meter string) (s Standing) {
 		return s
 	}
 	s = Standing{Start: p.Start, End: p.End, Used: l.count(p, meter), Version: p.Version.N, Running: true}
+	if l.World.isLevel(meter) {
+		s.Used = l.Level(meter, l.Clock.Now)
+	}
 	if p.priceOf(meter) == nil {
 		return s
 	}
 	line := p.usage(meter, s.Used)
 	s.Priced, s.Included, s.Minor = true, line.Included, line.Minor
-	s.Overage = max(0, s.Used-s.Included)
+	s.Overage = max(0, line.Quantity-s.Included)
 	return s
 }
 
@@ -44,9 +47,17 @@ func (l *Life) Upcoming() *Shown {
 		return nil
 	}
 	i := &Invoice{Kind: "period", Status: "draft", Start: p.Start, End: p.End, life: l, period: p, charges: l.charges, corrections: l.pending(), unused: l.unused}
-	next := &Period{Start: p.End, life: l, born: l.World.order + 1}
-	if l.price(next); next.Version.BaseIn == "advance" && (l.Account.EndsAt == nil || *l.Account.EndsAt > p.End) {
-		i.holds = next
+	next := &Period{Start: p.End, life: l, born: l.World.order + 1, chain: p.chain}
+	if l.price(next); l.Account.EndsAt == nil || *l.Account.EndsAt > p.End {
+		if next.long != nil && next.long.begun == nil { // it is not to begin yet
+			long := *next.long
+			next.long = &long
+			l.commence(next)
+		}
+		i.holds = next.ahead()
+		if i.onward = p.onward(next); i.onward {
+			i.longer = l.longer(p)
+		}
 	}
 	i.Paper = paper(i.lines(), l.Account)
 	stands := []int64{}

@@ -52,10 +52,12 @@ func (l *Life) next() (first int64, do func()) {
 // opening makes the invoice of a chain's first base in advance.
 func (l *Life) opening(p *Period) {
 	p.opened = true
-	if l.late(p); p.Version.BaseIn != "advance" || p.base(p.Start, p.Known) == 0 {
+	l.late(p)
+	ahead := p.ahead()
+	if ahead == nil || ahead.line().Minor == 0 {
 		return
 	}
-	i := &Invoice{Kind: "opening", Start: p.Start, End: p.Known, period: p, holds: p}
+	i := &Invoice{Kind: "opening", Start: p.Start, End: p.Known, period: p, holds: ahead}
 	i.due = max(p.Start, l.startsPut) + CloseDelay + CorrectionTime
 	l.draft(i)
 }
@@ -65,9 +67,14 @@ func (l *Life) close(p *Period) {
 	p.closed = true
 	i := &Invoice{Kind: "period", Start: p.Start, End: p.End, period: p}
 	i.due = max(p.End, l.startsPut) + CloseDelay + CorrectionTime
-	if next := l.after(p); next != nil && next.Version.BaseIn == "advance" {
+	if next := l.after(p); next != nil {
 		l.late(next)
-		i.holds = next
+		i.holds = next.ahead()
+		if i.onward = p.onward(next); i.onward {
+			if i.longer = l.longer(p); i.longer != nil {
+				p.long.to = i.longer.to
+			}
+		}
 	}
 	if l.draft(i) {
 		p.invoice = i
@@ -78,7 +85,10 @@ func (l *Life) close(p *Period) {
 // is charged.
 func (l *Life) late(p *Period) {
 	if p.Start < l.startsPut {
-		p.Known = p.until(l.Account.TrialEndsAt, l.Account.EndsAt)
+		p.Known = l.knownEnd(p, p.share.E)
+		if p.long != nil && p.long.begun == p {
+			p.long.to = l.knownEnd(p, p.long.E)
+		}
 	}
 }
 
@@ -93,9 +103,8 @@ func (l *Life) draft(i *Invoice) bool {
 	for _, c := range i.corrections {
 		c.claim()
 	}
-	if i.holds != nil {
-		i.holds.heldBy = i
-	}
+	i.holds.hold(i)
+	i.longer.hold(i)
 	l.invoices = append(l.invoices, i)
 	return true
 }

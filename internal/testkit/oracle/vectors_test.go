@@ -32,7 +32,7 @@ func TestOracleMeetsTheVectorsOfRating(t *testing.T) {
 	read(t, "../../billing/rating/testdata/vectors/rating/models.json", &file)
 	for _, c := range file.Cases {
 		minor := c.Price.Rate(c.Quantity, Share{0, 1, 0, 1}, c.Exponent).Minor
-		if exact, _ := c.Price.exact(max(0, c.Quantity-c.Price.Included)); minor != c.Minor || exact.Cmp(decimal(c.Exact)) != 0 {
+		if exact, _ := c.Price.exact(whole(max(0, c.Quantity-c.Price.Included))); minor != c.Minor || exact.Cmp(decimal(c.Exact)) != 0 {
 			t.Errorf("%+v: %d, %s", c, minor, exact)
 		}
 	}

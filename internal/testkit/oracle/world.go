@@ -2,8 +2,9 @@ package oracle
 
 // A World is what its customers share: the plans, and the order of all changes.
 type World struct {
-	plans map[string][]*Version
-	order int
+	plans  map[string][]*Version
+	levels []string // meters that count what is held
+	order  int
 }
 
 // NewWorld has no plans yet.
@@ -23,6 +24,7 @@ type Tariff struct {
 	IntervalCount  int      `json:"interval_count"`
 	BasePriceMinor int64    `json:"base_price_minor"`
 	BaseIn         string   `json:"base_in"`
+	BaseEvery      int      `json:"base_every,omitempty"`
 	MinimumMinor   int64    `json:"minimum_minor"`
 	Meters         []string `json:"meters"`
 	Prices         []Price  `json:"prices"`

@@ -4,6 +4,7 @@
 package planstest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,9 +75,11 @@ func PutPlan(t testing.TB, s *store.Store, key string, in plans.PlanInput) *plan
 	return p
 }
 
-// PutCustomer creates or replaces a customer.
+// PutCustomer creates or replaces a customer. What does not say when a change counts is meant to be
+// limits_now.
 func PutCustomer(t testing.TB, s *store.Store, key string, in plans.CustomerInput) *plans.Customer {
 	t.Helper()
+	in.Change = cmp.Or(in.Change, plans.ChangeLimitsNow)
 	c, _, err := s.PutCustomer(t.Context(), key, in, plans.Precondition{})
 	if errors.Is(err, plans.ErrPreconditionRequired) {
 		c, _, err = s.PutCustomer(t.Context(), key, in, AnyVersion)

@@ -32,6 +32,10 @@ func NewDB(t testing.TB) *DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Pool.Close)
+	// Tests make up the change numbers of their targets. All of them are of changes that there were.
+	if _, err := db.Pool.Exec(pgtest.Context(t), `UPDATE change_number SET number = $1`, int64(1)<<40); err != nil {
+		t.Fatal(err)
+	}
 	return db
 }
 
@@ -106,6 +110,21 @@ func (db *DB) HoldRow(ctx context.Context, t testing.TB, customer int64, lasts b
 func (db *DB) Exec(ctx context.Context, t testing.TB, sql string, args ...any) {
 	t.Helper()
 	if _, err := db.Pool.Exec(ctx, sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Fill is Exec for a statement that may take as long as it takes.
+func (db *DB) Fill(ctx context.Context, t testing.TB, sql string, args ...any) {
+	t.Helper()
+	err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0")
+		if err == nil {
+			_, err = tx.Exec(ctx, sql, args...)
+		}
+		return err
+	})
+	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // PlanNode is a node of EXPLAIN's JSON.
@@ -29,6 +32,19 @@ var keyOf = map[string][]string{
 	"holds":       {"shard", "customer", "meter", "attribute"},
 	"adjustments": {"shard", "customer", "meter", "hour"},
 	"refusals":    {"shard", "customer"},
+	"levels":      {"shard", "customer", "meter"},
+	"thresholds":  {"shard", "customer", "meter", "at", "version", "name", "percent"},
+}
+
+// partition is how a partition of usage or adjustments is named.
+var partition = regexp.MustCompile(`^(usage|adjustments)_(first|default|\d{4}_\d{2})$`)
+
+// tableOf is the table that a relation is, or is a partition of.
+func tableOf(relation string) string {
+	if m := partition.FindStringSubmatch(relation); m != nil {
+		return m[1]
+	}
+	return relation
 }
 
 // skipping is how the list of open reservations comes from one meter to the next.
@@ -46,10 +62,13 @@ func (p *PlanNode) Walk() (hot bool, err error) {
 		}
 		hot = hot || below
 	}
+	if (p.Type == "Append" || p.Type == "Merge Append") && p.months() > 1 {
+		return true, fmt.Errorf("%d partitions of a table are opened", p.months())
+	}
 	if hot && (p.Type == "Hash Join" || p.Type == "Merge Join" || p.Type == "Memoize" || p.Type == "Materialize") {
 		return true, fmt.Errorf("a %s of a hot table", p.Type)
 	}
-	key := keyOf[p.Relation]
+	key := keyOf[tableOf(p.Relation)]
 	if key == nil || p.Type == "ModifyTable" {
 		return hot, nil
 	}
@@ -65,6 +84,19 @@ func (p *PlanNode) Walk() (hot bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// months is how many partitions of one table a node has below itself, the most of a table.
+func (p *PlanNode) months() (most int) {
+	of := make(map[string]int)
+	for i := range p.Plans {
+		if partition.MatchString(p.Plans[i].Relation) {
+			table := tableOf(p.Plans[i].Relation)
+			of[table]++
+			most = max(most, of[table])
+		}
+	}
+	return most
 }
 
 // behind reports whether a condition goes on behind a key that has the column: that of the cleaner,
@@ -99,8 +131,12 @@ func PrepareAll(ctx context.Context, t *testing.T, conn *pgx.Conn, statements ma
 			t.Fatalf("%s: %v", name, err)
 		}
 		var args []string
-		for _, oid := range d.ParamOIDs {
-			args = append(args, oneOf[oid])
+		for i, oid := range d.ParamOIDs {
+			arg := oneOf[oid]
+			if oid == pgtype.Int8OID {
+				arg = strconv.Itoa(i + 1) // a span begins before it ends
+			}
+			args = append(args, arg)
 		}
 		p.Args[name] = strings.Join(args, ",")
 	}
@@ -130,6 +166,20 @@ func (p *Planned) Check(ctx context.Context, t *testing.T, when string, insertOn
 	}
 }
 
+// MakeMonths makes partitions of usage and adjustments, as nodes make them, for some months of 2030.
+func MakeMonths(ctx context.Context, t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	for _, table := range []string{"usage", "adjustments"} {
+		for m := range time.Month(4) {
+			from, to := time.Date(2030, 1+m, 1, 0, 0, 0, 0, time.UTC), time.Date(2030, 2+m, 1, 0, 0, 0, 0, time.UTC)
+			sql := fmt.Sprintf("CREATE TABLE %s_%s PARTITION OF %s FOR VALUES FROM (%d) TO (%d)", table, from.Format("2006_01"), table, from.UnixMicro(), to.UnixMicro())
+			if _, err := pool.Exec(ctx, sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // FillSQL adds n counters and two hours of usage for each.
 const FillSQL = `
 INSERT INTO counters (shard, customer, meter, attribute, state, units, hour)
@@ -141,8 +191,31 @@ func (p *PlanNode) Reached() (ways []PlanNode) {
 	for i := range p.Plans {
 		ways = append(ways, p.Plans[i].Reached()...)
 	}
-	if keyOf[p.Relation] != nil && p.Type != "ModifyTable" {
+	if keyOf[tableOf(p.Relation)] != nil && p.Type != "ModifyTable" {
 		ways = append(ways, *p)
 	}
 	return ways
+}
+
+// SplitMonths makes tables of usage and adjustments for the months from one on, as nodes would have
+// made them then: all hours of a new database are in the first partition.
+func SplitMonths(ctx context.Context, t testing.TB, pool *pgxpool.Pool, from time.Time, months int) {
+	t.Helper()
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		for _, table := range []string{"usage", "adjustments"} { // no row is new: no trigger
+			sql := fmt.Sprintf(`ALTER TABLE %[1]s DISABLE TRIGGER USER; CREATE TEMP TABLE kept ON COMMIT DROP AS SELECT * FROM %[1]s_first; DROP TABLE %[1]s_first;
+				CREATE TABLE %[1]s_first PARTITION OF %[1]s FOR VALUES FROM (MINVALUE) TO (%[2]d)`, table, from.UnixMicro())
+			for m := range months {
+				start := from.AddDate(0, m, 0)
+				sql += fmt.Sprintf("; CREATE TABLE %[1]s_%[2]s PARTITION OF %[1]s FOR VALUES FROM (%[3]d) TO (%[4]d)", table, start.Format("2006_01"), start.UnixMicro(), start.AddDate(0, 1, 0).UnixMicro())
+			}
+			if _, err := tx.Exec(ctx, sql+"; INSERT INTO "+table+" SELECT * FROM kept; DROP TABLE kept; ALTER TABLE "+table+" ENABLE TRIGGER USER", pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -29,7 +29,10 @@ func (v *visit) billingPage(back *form) (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	sheet.Sections = v.together(v.costSection, func() section { return v.accountSection(&account) }, v.creditSection, v.customerInvoices)
+	sheet.Sections = v.together(v.costSection, func() section { return v.capSection(s, account.Currency, back) }, func() section { return v.accountSection(&account) }, v.creditSection, v.customerInvoices)
+	if back != nil && back.Name == "cap" {
+		back = nil // its section has it
+	}
 	if v.isAdmin() && s.ArchivedAt == nil {
 		sheet.Sections = append(sheet.Sections, section{Title: "Credit, charge or correct", Forms: with(v.bookings(s, account.Currency), back)})
 	}
@@ -72,6 +75,15 @@ func (v *visit) accountSection(a *client.Account) section {
 	if a.Buyer.Name != "" {
 		facts = append(facts, parts.Fact{Term: "Buyer", Text: strings.Join(slices.Concat([]string{a.Buyer.Name}, a.Buyer.Address, []string{a.Buyer.Country}), ", ")})
 	}
+	if a.OrderReference != "" {
+		facts = append(facts, parts.Fact{Term: "Order reference", Text: a.OrderReference})
+	}
+	if len(a.Notes) > 0 {
+		facts = append(facts, parts.Fact{Term: "Notes on papers", Text: strings.Join(a.Notes, " · ")})
+	}
+	for _, w := range a.Warnings {
+		facts = append(facts, parts.Fact{Term: "Warning", Text: w.Detail})
+	}
 	return section{Title: "Account", Facts: facts}
 }
 
@@ -100,7 +112,7 @@ func (v *visit) customerInvoices() section {
 
 // bookings are the forms that book money or units.
 func (v *visit) bookings(s *subject, currency string) []*form {
-	return []*form{creditForm(s, currency), chargeForm(s, currency), adjustmentForm(s)}
+	return []*form{creditForm(s, currency), withdrawForm(s, currency), chargeForm(s, currency), adjustmentForm(s)}
 }
 
 func creditForm(s *subject, currency string) *form {
@@ -122,7 +134,7 @@ func chargeForm(s *subject, currency string) *form {
 func adjustmentForm(s *subject) *form {
 	at := instantField("at", "Instant that it concerns", s.zone)
 	at.Help = "Now without one."
-	return &form{Name: "adjustment", Title: "Adjust usage", Action: s.here("/adjustments"), Button: "Adjust", Class: "primary", Note: "It changes what is billed and moves no limit.", Fields: []field{
+	return &form{Name: "adjustment", Title: "Adjust usage", Action: s.here("/adjustments"), Button: "Adjust", Class: "primary", Note: "It changes what is billed, and moves no limit but a cap.", Fields: []field{
 		once(),
 		{Name: "meter", Label: "Meter", Kind: kindText, Help: "Its key."},
 		{Name: "cost", Label: "Units", Kind: kindNumber, Help: "Below 0 takes units off."},

@@ -55,7 +55,7 @@ func (v *visit) page(s *subject, open string) *staffPage {
 	if c := customerChip(&s.Customer); c != nil {
 		p.Chips = append(p.Chips, *c)
 	}
-	for _, each := range []struct{ rest, text string }{{"", "Limits"}, {"/billing", "Billing"}, {"/usage", "Usage"}, {"/settings", "Settings"}} {
+	for _, each := range []struct{ rest, text string }{{"", "Limits"}, {"/billing", "Billing"}, {"/usage", "Usage"}, {"/plan", "Plan"}, {"/settings", "Settings"}} {
 		p.Parts = append(p.Parts, part{each.text, s.here(each.rest), each.rest == open})
 	}
 	return p
@@ -81,11 +81,55 @@ func (v *visit) limitsPage(back *form) (*page.View, error) {
 			limits := state.Limits()
 			sheet.Sections = append(sheet.Sections, section{Limits: &limits}, v.overrides(s, state, back))
 		}
+		if v.isAdmin() {
+			sheet.Sections = append(sheet.Sections, v.suspension(s, back))
+		}
 	}
 	if v.may(plans.ScopeAdmin, plans.ScopeSupport) && s.ArchivedAt == nil {
 		sheet.Actions = []*form{{Name: "portal", Action: s.here("/portal"), Button: "Open the portal as they see it"}}
 	}
 	return sheet.shownAs(s.title(), "customers"), nil
+}
+
+// suspensionForm suspends a customer.
+func suspensionForm(s *subject) *form {
+	return &form{
+		Name: "suspend", Title: "Suspend the customer", Action: s.here("/suspension"), Button: "Suspend", Class: "danger",
+		Note:   "Within a second nothing is let through any more. What is open may be committed and given back, and billing goes on.",
+		Fields: []field{{Name: "reason", Label: "Reason", Kind: kindText, Help: "The customer sees it in the portal."}},
+	}
+}
+
+// suspension is the section by which admins suspend a customer, or end its suspension.
+func (v *visit) suspension(s *subject, back *form) section {
+	part := section{Title: "Suspension", Note: "The customer is not suspended."}
+	if is := s.Suspension; is != nil {
+		part.Note = ""
+		part.Facts = []parts.Fact{{Term: "Suspended since", Text: v.instant(&is.At).Text}, {Term: "Reason", Text: is.Reason}}
+		part.Forms = []*form{{
+			Name: "resume", Action: s.here("/suspension/delete"), Button: "Resume", Class: "primary",
+			Ask: "Within a second “" + s.Key + "” may use its plan again.", Sure: "Yes, resume",
+		}}
+		return part
+	}
+	part.Forms = []*form{suspensionForm(s)}
+	if back != nil && back.Name == "suspend" {
+		part.Forms[0] = back
+	}
+	return part
+}
+
+func (v *visit) suspend() (*page.View, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	return v.sent(post{form: suspensionForm(s), method: http.MethodPut, path: at(v.Of("/suspension")), to: s.here("?done=suspended")}, v.limitsPage)
+}
+
+func (v *visit) resume() (*page.View, error) {
+	v.Key = v.R.PathValue("key")
+	return v.press(func() error { return v.API.Resume(v.Ctx(), v.Key) }, "/admin/customers/"+page.Segment(v.Key)+"?done=resumed")
 }
 
 // openPortal makes a link for the customer's portal, and goes there. The audit has it.
@@ -149,18 +193,23 @@ func (v *visit) settingsPage(s *subject, f *form) (*page.View, error) {
 	return sheet.shownAs(s.title(), "customers"), nil
 }
 
+// kept are the members of the customer that no form says.
+func (s *subject) kept() map[string]any {
+	keep := map[string]any{"billing_anchor": s.BillingAnchor, "metadata": s.Metadata, "features": s.Features}
+	if s.TestClock != nil {
+		keep["test_clock"] = *s.TestClock
+	}
+	return keep
+}
+
 // saveCustomer writes what the form says over what the customer is; the rest stays.
 func (v *visit) saveCustomer() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
 	}
-	keep := map[string]any{"billing_anchor": s.BillingAnchor, "metadata": s.Metadata, "features": s.Features}
-	if s.TestClock != nil {
-		keep["test_clock"] = *s.TestClock
-	}
 	return v.sent(post{
-		form: customerForm(&s.Customer), method: http.MethodPut, header: client.IfMatch(s.etag), add: keep,
+		form: customerForm(&s.Customer), method: http.MethodPut, header: client.IfMatch(s.etag), add: s.kept(),
 		path: at(v.Of("")), to: s.here("/settings?done=saved"),
 	}, func(f *form) (*page.View, error) { return v.settingsPage(s, f) })
 }

@@ -27,7 +27,7 @@ func customerForm(who *client.Customer) *form {
 	}
 	f.Title, f.Action, f.Button = "Change the customer", "/admin/customers/"+page.Segment(who.Key), "Save"
 	f.Fields = append(fields, field{Name: "change", Label: "The new plan begins", Kind: kindSelect, Optional: true, Options: []option{
-		{"", "with the next billing period"}, {"now", "now: the period is cut"},
+		{"", "choose, where it is another one that costs"}, {"limits_now", "its limits now, its prices with the next billing period"}, {"now", "now: the period is cut"},
 	}})
 	for i, value := range []string{who.Name, who.Plan, "", who.Timezone} {
 		f.Fields[i].Value = value
@@ -66,6 +66,8 @@ func customerChip(c *client.Customer) *parts.Chip {
 	switch {
 	case c.ArchivedAt != nil:
 		return &parts.Chip{Class: "bad", Text: "archived"}
+	case c.Suspension != nil:
+		return &parts.Chip{Class: "bad", Text: "suspended"}
 	case c.TestClock != nil:
 		return &parts.Chip{Class: "high", Text: "test clock " + *c.TestClock}
 	case c.Anonymous:

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,7 +16,7 @@ import (
 func TestFormsAreRequests(t *testing.T) {
 	t.Parallel()
 	s := &subject{zone: time.UTC}
-	invoice := &client.Invoice{Lines: []client.Line{{N: 1, AmountMinor: 5}}}
+	invoice := &client.Invoice{Lines: []client.Line{{N: 1, AmountMinor: 5}}, Payments: []client.Payment{{N: 1}}}
 	for _, c := range []struct {
 		form    *form
 		request any
@@ -28,7 +30,9 @@ func TestFormsAreRequests(t *testing.T) {
 		{creditForm(s, "EUR"), client.CreditRequest{}, ""},
 		{chargeForm(s, "EUR"), client.ChargeRequest{}, ""},
 		{adjustmentForm(s), client.AdjustmentRequest{}, ""},
-		{payForm(""), client.PayRequest{}, ""},
+		{payForm("", "EUR"), client.PayRequest{}, ""},
+		{reverseForm("", invoice), client.ReverseRequest{}, "payment"},
+		{withdrawForm(s, "EUR"), client.WithdrawRequest{}, "credit"},
 		{voidForm(""), client.VoidRequest{}, ""},
 		{noteForm("", invoice), client.NoteRequest{}, "line-1"},
 	} {
@@ -63,4 +67,28 @@ func TestPlanFieldsAreThePlans(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Percents are typed as people write them, and shown with commas between.
+func TestPercentsAreRead(t *testing.T) {
+	t.Parallel()
+	f := planField{Name: "notify", Kind: asPercents}
+	for typed, want := range map[string]string{"80, 100": "80, 100", "80%, 100 %": "80, 100", "50 80;100": "50, 80, 100", "": ""} {
+		value, wrong := f.read(typed, "USD")
+		if list, _ := value.([]any); wrong != "" || showNumbers(&f, list) != want {
+			t.Errorf("%q is %v, %s", typed, value, wrong)
+		}
+	}
+	if value, wrong := f.read("a lot", "USD"); wrong == "" {
+		t.Errorf("a lot is %v", value)
+	}
+}
+
+// showNumbers shows what was read as it is shown when it comes from a document.
+func showNumbers(f *planField, list []any) string {
+	stored := []any{}
+	for _, n := range list {
+		stored = append(stored, json.Number(fmt.Sprint(n)))
+	}
+	return f.show(stored, "USD")
 }

@@ -12,7 +12,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}}
+var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}, {"overdue", "overdue"}}
 
 func (v *visit) invoices() (*page.View, error) {
 	query := v.Query("customer", "test_clock", "status", "from", "to")
@@ -41,7 +41,7 @@ func (v *visit) invoiceTable(all []client.Invoice, next string) *table {
 		n := &all[i]
 		t.Rows = append(t.Rows, []cell{
 			{Text: numberOf(n), URL: "/admin/invoices/" + page.Segment(*n.ID), Sub: kindOf(n)},
-			linked(n.Customer, "/admin/customers/"+page.Segment(n.Customer)), statusCell(n.Status),
+			linked(n.Customer, "/admin/customers/"+page.Segment(n.Customer)), statusCell(n),
 			text(words.Span(n.PeriodStart, n.PeriodEnd, v.Zone)), amount(words.Money(n.TotalMinor, n.Currency)), amount(words.Money(n.OpenMinor, n.Currency)),
 		})
 	}
@@ -57,9 +57,12 @@ func numberOf(n *client.Invoice) string {
 
 func kindOf(n *client.Invoice) string { return strings.ReplaceAll(n.Kind, "_", " ") }
 
-func statusCell(status string) cell {
-	class := map[string]string{"paid": "good", "finalized": "accent", "draft": "high"}[status]
-	return marked(class, status)
+func statusCell(n *client.Invoice) cell {
+	if n.Overdue {
+		return marked("bad", "overdue")
+	}
+	class := map[string]string{"paid": "good", "finalized": "accent", "draft": "high"}[n.Status]
+	return marked(class, n.Status)
 }
 
 func (v *visit) invoice() (*page.View, error) { return v.invoicePage(nil) }
@@ -79,17 +82,15 @@ func (v *visit) invoicePage(back *form) (*page.View, error) {
 	}
 	sheet := &staffPage{
 		Crumbs: []page.Link{{Text: "Invoices", URL: "/admin/invoices"}, {Text: n.Customer, URL: "/admin/customers/" + page.Segment(n.Customer) + "/billing"}},
-		Chips:  []parts.Chip{*statusCell(n.Status).Chip, {Class: "", Text: kindOf(&n)}}, Done: v.doneHere(),
+		Chips:  []parts.Chip{*statusCell(&n).Chip, {Class: "", Text: kindOf(&n)}}, Done: v.doneHere(),
 		Intro: words.Span(n.PeriodStart, n.PeriodEnd, v.Zone),
 	}
-	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
-	for i := range n.Lines {
-		l := &n.Lines[i]
-		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, parts.PricesOf(l, n.Currency)...), " · ")}, text(words.Span(l.From, l.To, v.Zone)), amount(words.Number(l.Quantity)), amount(words.Money(l.AmountMinor, n.Currency))})
-	}
 	sheet.Sections = []section{
-		{Title: "Lines", Table: t},
+		{Title: "Lines", Table: v.lineTable(&n)},
 		{Title: "Sum", Facts: sums(&n, v.Zone), Links: papers(v.R.PathValue("id"))},
+	}
+	if len(n.Payments)+len(n.Reversed) > 0 {
+		sheet.Sections = append(sheet.Sections, section{Title: "Payments", Table: paymentTable(&n, v.Zone)})
 	}
 	if v.isAdmin() {
 		if forms := with(v.invoiceForms(&n), back); len(forms) > 0 {
@@ -101,6 +102,16 @@ func (v *visit) invoicePage(back *form) (*page.View, error) {
 		title = "Draft invoice"
 	}
 	return sheet.shownAs(title, "invoices"), nil
+}
+
+// lineTable has the lines of an invoice.
+func (v *visit) lineTable(n *client.Invoice) *table {
+	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
+	for i := range n.Lines {
+		l := &n.Lines[i]
+		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, parts.PricesOf(l, n.Currency)...), " · ")}, text(words.Span(l.From, l.To, v.Zone)), amount(words.Number(l.Quantity)), amount(words.Money(l.AmountMinor, n.Currency))})
+	}
+	return t
 }
 
 // papers are links to the files of an invoice.
@@ -116,6 +127,9 @@ func sums(n *client.Invoice, zone *time.Location) []parts.Fact {
 	}
 	facts = append(facts, parts.Fact{Term: "Total", Text: words.Money(n.TotalMinor, n.Currency)})
 	facts = append(append(facts, parts.Settled(n, zone)...), parts.Rest(n))
+	if n.OpenMinor > 0 && n.DueAt != nil {
+		facts = append(facts, parts.Fact{Term: "Due by", Text: n.DueAt.In(zone).Format("2 January 2006")})
+	}
 	if n.Held != nil {
 		facts = append(facts, parts.Fact{Term: "Held back", Text: *n.Held})
 	}
@@ -130,16 +144,18 @@ func (v *visit) invoiceForms(n *client.Invoice) []*form {
 		all = append(all, &form{Name: "finalize", Action: here + "/finalize", Button: "Finalize now", Class: "primary", Ask: "It gets its number, and stands: afterwards it is corrected by credit notes, or voided.", Sure: "Yes, finalize it"})
 	}
 	if n.Status == "finalized" {
-		all = append(all, payForm(here), voidForm(here))
+		all = append(all, payForm(here, n.Currency), applyForm(here))
+	}
+	if len(n.Payments) > 0 {
+		all = append(all, reverseForm(here, n))
+	}
+	if voidable(n) {
+		all = append(all, voidForm(here))
 	}
 	if n.Kind != "credit_note" && (n.Status == "finalized" || n.Status == "paid") {
 		all = append(all, noteForm(here, n))
 	}
 	return all
-}
-
-func payForm(here string) *form {
-	return &form{Name: "pay", Title: "Mark as paid", Action: here + "/pay", Button: "Mark as paid", Class: "primary", Fields: []field{{Name: "reference", Label: "Reference of the payment", Kind: kindText, Optional: true}}}
 }
 
 func voidForm(here string) *form {
@@ -155,20 +171,13 @@ func noteForm(here string, n *client.Invoice) *form {
 			f.Fields = append(f.Fields, field{Name: "line-" + strconv.Itoa(l.N), Label: l.Description, Kind: kindMoney, Currency: n.Currency, Optional: true, Help: "Of " + words.Money(l.AmountMinor, n.Currency)})
 		}
 	}
-	to := []option{{"outside", "paid back outside, or owed less"}}
-	if n.Status == "paid" {
-		to = append(to, option{"credits", "as a credit for later invoices"})
-	}
+	to := []option{{"outside", "paid back outside, or owed less"}, {"credits", "as a credit for later invoices"}}
 	f.Fields = append(f.Fields, field{Name: "reason", Label: "Reason", Kind: kindText}, field{Name: "to", Label: "Given back", Kind: kindSelect, Options: to})
 	return f
 }
 
 func (v *visit) finalizeInvoice() (*page.View, error) {
 	return v.press(func() error { return v.API.FinalizeInvoice(v.Ctx(), v.R.PathValue("id")) }, v.invoiceURL()+"?done=finalized")
-}
-
-func (v *visit) payInvoice() (*page.View, error) {
-	return v.sent(post{form: payForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/pay"), to: v.invoiceURL() + "?done=paid"}, v.invoicePage)
 }
 
 func (v *visit) voidInvoice() (*page.View, error) {

@@ -13,6 +13,9 @@ func meterForm() *form {
 		{Name: "key", Label: "Key", Kind: kindText, Help: "The name in requests, such as api_calls."},
 		{Name: "unit", Label: "Unit, of one", Kind: kindText, Help: "Such as call or token."},
 		{Name: "name", Label: "Name on pages and invoices", Kind: kindText, Optional: true},
+		{Name: "kind", Label: "What it counts", Kind: kindSelect, Optional: true, Help: "Fixed when the meter is made.", Options: []option{
+			{Value: "", Text: "as it is; what passes, of a new one"}, {Value: "flow", Text: "what passes, such as requests"}, {Value: "level", Text: "what is held, such as seats"},
+		}},
 	}}
 }
 
@@ -21,9 +24,9 @@ func (v *visit) metersPage(f *form) (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{Caption: "Meters", Head: heads("Key", "Name", "Unit"), Empty: "There is no meter yet", Next: v.Next(list.NextCursor)}
+	t := &table{Caption: "Meters", Head: heads("Key", "Name", "Unit", "Counts"), Empty: "There is no meter yet", Next: v.Next(list.NextCursor)}
 	for _, m := range list.Items {
-		t.Rows = append(t.Rows, []cell{mono(m.Key), text(m.Name), text(m.Unit)})
+		t.Rows = append(t.Rows, []cell{mono(m.Key), text(m.Name), text(m.Unit), text(map[string]string{"flow": "what passes", "level": "what is held"}[m.Kind])})
 	}
 	sheet := &staffPage{Intro: "What is counted, and in what unit.", Done: v.doneHere(), Sections: []section{{Table: t}}}
 	if v.isAdmin() {

@@ -7,6 +7,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/plans"
+	"quotad/internal/quota/model"
 	"quotad/internal/web/page"
 	"quotad/internal/web/parts"
 	"quotad/internal/web/words"
@@ -14,12 +15,16 @@ import (
 
 // overrideForm sets a limit of one customer.
 func overrideForm(s *subject, limits []client.QuotaLimit) *form {
-	choice := make([]option, len(limits))
+	var choice []option
 	for i := range limits {
-		choice[i] = option{limits[i].Name, limits[i].Name + ", now " + words.Number(limits[i].Limit)}
-		if limits[i].Mode == "shadow" {
-			choice[i].Text += ", a shadow"
+		if limits[i].Name == model.CapName { // which no plan has
+			continue
 		}
+		one := option{limits[i].Name, limits[i].Name + ", now " + words.Number(limits[i].Limit)}
+		if limits[i].Mode == "shadow" {
+			one.Text += ", a shadow"
+		}
+		choice = append(choice, one)
 	}
 	until := instantField("expires_at", "Until", s.zone)
 	until.Help = "Without one it stays."
@@ -54,8 +59,11 @@ func (v *visit) overrides(s *subject, state *parts.Standing, back *form) section
 		t.Rows = append(t.Rows, []cell{name, amount(words.Number(o.Limit)), v.instant(o.ExpiresAt), text(o.Reason), last})
 	}
 	part := section{Title: "Overrides", Table: t}
-	if writes && len(state.Quota.Limits) > 0 {
-		part.Forms = with([]*form{overrideForm(s, state.Quota.Limits)}, back)
+	if made := overrideForm(s, state.Quota.Limits); writes && len(made.Fields[0].Options) > 0 {
+		part.Forms = []*form{made}
+		if back != nil && back.Name == "override" {
+			part.Forms[0] = back
+		}
 	}
 	return part
 }

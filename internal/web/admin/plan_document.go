@@ -46,12 +46,13 @@ func (d document) without(names ...string) document {
 
 // The kinds of a plan's fields.
 const (
-	asText   = "text"
-	asNumber = "number" // a whole number
-	asMoney  = "money"  // minor units, shown in major ones
-	asSelect = "select"
-	asList   = "list"  // texts, one a line
-	asTiers  = "tiers" // one a line: up to, unit price, flat price
+	asText     = "text"
+	asNumber   = "number" // a whole number
+	asMoney    = "money"  // minor units, shown in major ones
+	asSelect   = "select"
+	asList     = "list"     // texts, one a line
+	asTiers    = "tiers"    // one a line: up to, unit price, flat price
+	asPercents = "percents" // whole ones, with commas between
 )
 
 // A planField is a field of the editor. Its name is the member's, as in the API's problems.
@@ -68,6 +69,7 @@ var planFields = []planField{
 	{Name: "interval_count", Label: "How many of them", Kind: asNumber},
 	{Name: "base_price_minor", Label: "Base price", Kind: asMoney},
 	{Name: "base_in", Label: "Base price is due", Kind: asSelect, Options: []string{"arrears", "advance"}},
+	{Name: "base_every", Label: "Periods that it is for", Kind: asNumber, Help: "12 months of usage, billed each month, go with a yearly base price. Above 1 it is due in advance."},
 	{Name: "minimum_minor", Label: "Least that a period costs", Kind: asMoney},
 	{Name: "meters", Label: "Other meters, one a line", Kind: asList, Help: "Admitted and counted, without limit and price."},
 }
@@ -81,7 +83,8 @@ var limitFields = []planField{
 	{Name: "burst", Label: "Bucket holds", Kind: asNumber, More: true},
 	{Name: "per", Label: "For each value of", Kind: asText, Help: "An attribute, such as ip.", More: true},
 	{Name: "mode", Label: "Beyond it", Kind: asSelect, Options: []string{"hard", "soft", "shadow"}, More: true},
-	{Name: "on_outage", Label: "In an outage", Kind: asSelect, Options: []string{"allow", "deny"}, More: true},
+	{Name: "on_outage", Label: "In an outage", Kind: asSelect, Options: []string{"", "allow", "deny"}, More: true},
+	{Name: "notify", Label: "Notify at", Kind: asPercents, Help: "Percent of it, such as 80, 100. Each raises an event.", More: true},
 	{Name: "align", Label: "Windows start", Kind: asSelect, Options: []string{"", "clock", "first_hit"}, More: true},
 	{Name: "precision", Label: "Blocks of the log", Kind: asText, More: true},
 	{Name: "ttl", Label: "Reservations last", Kind: asText, More: true},
@@ -97,6 +100,7 @@ var priceFields = []planField{
 	{Name: "tiers", Label: "Tiers, one a line", Kind: asTiers, Help: "Up to, unit price, flat price: 1000 0.01, then * 0.005 for the last.", More: true},
 	{Name: "minimum_minor", Label: "At least", Kind: asMoney, More: true},
 	{Name: "maximum_minor", Label: "At most", Kind: asMoney, More: true},
+	{Name: "level_by", Label: "Of what is held", Kind: asSelect, Options: []string{"", "average", "peak", "last"}, Help: "Of a level meter: which level of a period is billed.", More: true},
 }
 
 // fields lists what a document says by the fields' paths, as they are typed.
@@ -152,6 +156,13 @@ func (f *planField) show(value any, currency string) string {
 			lines = append(lines, textOf(item))
 		}
 		return strings.Join(lines, "\n")
+	case asPercents:
+		items, _ := value.([]any)
+		var all []string
+		for _, item := range items {
+			all = append(all, textOf(item))
+		}
+		return strings.Join(all, ", ")
 	case asTiers:
 		return showTiers(value)
 	}
@@ -238,10 +249,24 @@ func (f *planField) read(typed, currency string) (value any, wrong string) {
 			items = append(items, line)
 		}
 		return items, ""
+	case asPercents:
+		return readPercents(typed)
 	case asTiers:
 		return readTiers(typed)
 	}
 	return typed, ""
+}
+
+func readPercents(typed string) (any, string) {
+	var all []any
+	for one := range strings.FieldsFuncSeq(typed, func(r rune) bool { return r == ',' || r == ' ' || r == '%' || r == ';' }) {
+		n, err := strconv.ParseInt(one, 10, 64)
+		if err != nil {
+			return nil, "Write whole numbers with commas between, such as 80, 100."
+		}
+		all = append(all, n)
+	}
+	return all, ""
 }
 
 func readTiers(typed string) (any, string) {
@@ -301,6 +326,7 @@ func (d document) withDefaults() map[string]string {
 	}
 	or("interval_count", "1")
 	or("base_in", "arrears")
+	or("base_every", "1")
 	for _, list := range planLists {
 		n, _ := strconv.Atoi(typed[list.name])
 		for i := range n {

@@ -196,11 +196,6 @@ func (p *planPage) editor(typed map[string]string, problems []draftProblem, asJS
 // moreDefaults are values of folded fields that say nothing.
 var moreDefaults = []string{"hard", "allow", "clock", "1us"}
 
-// idOf is a path as an id of HTML.
-func idOf(path string) string {
-	return strings.NewReplacer("[", "-", "].", "-", "]", "").Replace(path)
-}
-
 func (d *editorData) view(status int) *page.View {
 	return &page.View{Status: status, Sheet: "plan-edit", Title: d.Title, Tab: "plans", Data: d}
 }

@@ -82,3 +82,8 @@ func (p *planPage) problems() (all []draftProblem) {
 	}
 	return all
 }
+
+// idOf is a path as an id of HTML.
+func idOf(path string) string {
+	return strings.NewReplacer("[", "-", "].", "-", "]", "").Replace(path)
+}

@@ -64,6 +64,7 @@ func (v *visit) reconcile() (*page.View, error) {
 // checkNames are the checks of the books in words.
 var checkNames = map[string]string{
 	"charged_is_booked":         "What was charged is booked as usage",
+	"caps_count_booked":         "Caps count what is booked",
 	"usage_is_billed":           "Usage is on the invoices",
 	"lines_are_given_back_once": "No line is given back twice",
 	"lines_are_totals":          "Lines add up to the totals",
@@ -72,8 +73,10 @@ var checkNames = map[string]string{
 	"numbers_have_no_gap":       "Invoice numbers have no gap",
 	"digests_match":             "Final invoices say what they said",
 	"adjustments_are_claimed":   "Adjustments are on an invoice",
+	"due_is_settled":            "What is due is paid, credited or open",
 	"credits_add_up":            "Credits add up",
 	"periods_can_close":         "Every billing period can be closed",
+	"changes_exist":             "Counters were judged under changes that there are",
 }
 
 // checkName is a check of the books in words.

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"slices"
+	"time"
 
 	"quotad/internal/plans"
 	"quotad/internal/web/page"
@@ -35,7 +36,7 @@ type part struct {
 type search struct{ Fields []field }
 
 // A secret is shown once.
-type secret struct{ Label, Value string }
+type secret struct{ Label, Value, Note string }
 
 // A section is one panel. It shows those of its members that are there.
 type section struct {
@@ -45,6 +46,7 @@ type section struct {
 	Cost        *parts.CostData
 	Facts       []parts.Fact
 	Table       *table
+	Search      *search
 	Links       []page.Link
 	Forms       []*form
 }
@@ -57,8 +59,11 @@ func (p *staffPage) shownAs(title, tab string) *page.View {
 // done are the words for what a form did, by the name that the address carries.
 var done = map[string]string{
 	"saved": "Saved.", "made": "Made.", "deleted": "Deleted.", "booked": "Saved: the next invoice counts it.", "archived": "Archived.",
+	"suspended": "Suspended. Within a second no node lets anything through.", "resumed": "Resumed. Within a second every node lets through what the plan allows.",
+	"tested": "The test was taken.", "enabled": "The test was taken. The webhook is on again.", "replayed": "They are sent from now on.",
 	"revoked": "Revoked. No node takes this key any more.", "finalized": "Finalized: it has its number now.",
-	"paid": "Marked as paid.", "voided": "Voided.", "credited": "The credit note is made.",
+	"changed": "Changed. Within a second every node goes by it.", "scheduled": "Scheduled. It happens by itself.", "dropped": "Dropped: the plan stays.",
+	"paid": "The payment is noted.", "applied": "Credits paid.", "reversed": "Reversed: the amount is open again.", "withdrawn": "Withdrawn.", "voided": "Voided.", "credited": "The credit note is made.",
 }
 
 // doneHere is what the form before this page did.
@@ -101,4 +106,53 @@ func with(forms []*form, back *form) []*form {
 	}
 	forms[at] = back
 	return forms
+}
+
+// A table is a list as admins read it. A sheet shows it as a part of a section.
+type table struct {
+	Caption string
+	Head    []column
+	Rows    [][]cell
+	Empty   string // instead of a table without rows
+	Next    string // where the next page is; empty: there is none
+}
+
+type column struct {
+	Text    string
+	Numeric bool
+}
+
+// A cell is text, perhaps with a link, a second line, a mark or a form.
+type cell struct {
+	Text, URL, Sub string
+	Chip           *parts.Chip
+	Numeric, Mono  bool
+	Form           *form
+	Fold           []string // documents, folded
+}
+
+func heads(texts ...string) []column {
+	all := make([]column, len(texts))
+	for i, text := range texts {
+		all[i].Text = text
+	}
+	return all
+}
+
+func text(s string) cell { return cell{Text: s} }
+
+func linked(s, to string) cell { return cell{Text: s, URL: to} }
+
+func amount(s string) cell { return cell{Text: s, Numeric: true} }
+
+func mono(s string) cell { return cell{Text: s, Mono: true} }
+
+func marked(class, s string) cell { return cell{Chip: &parts.Chip{Class: class, Text: s}} }
+
+// instant is a time by the clock of the page.
+func (v *visit) instant(at *time.Time) cell {
+	if at == nil {
+		return text("–")
+	}
+	return text(at.In(v.Zone).Format("2 Jan 2006, 15:04"))
 }

@@ -89,9 +89,6 @@ func (v *Visit) Meters() (MeterNames, error) {
 	})
 }
 
-// Segment is a name as a part of a path.
-func Segment(name string) string { return url.PathEscape(name) }
-
 // Next is the address of the page after this one.
 func (v *Visit) Next(cursor *string) string {
 	if cursor == nil {

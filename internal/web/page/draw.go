@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -14,8 +16,92 @@ import (
 	"strings"
 	"time"
 
+	"quotad/internal/plans"
+	quotasession "quotad/internal/quota/session"
 	"quotad/internal/web/words"
 )
+
+// A View is what a page shows: a sheet, a place to go to, or a file.
+type View struct {
+	Status int    // 0: 200
+	Sheet  string // the template's file, without .html
+	Layout string // what stands around it; empty: that of whoever may open the page
+	Title  string
+	Tab    string // the entry of the menu that is open
+	Live   bool   // the page has a stream
+	Data   any
+
+	To   string // instead of a sheet: 303
+	File *File  // instead of a sheet
+}
+
+// A File is a body that is no page, such as CSV.
+type File struct {
+	MediaType, Name string
+	Body            []byte
+	Shown           bool   // and not saved
+	Policy          string // of what is shown, instead of a page's
+}
+
+// A Message is a page that says one thing. It is an error where the page that was asked for
+// cannot be shown.
+type Message struct {
+	Status      int
+	Title, Text string
+	Link        *Link
+	Again       bool // there is a link to the same page
+}
+
+// A Link is a way on.
+type Link struct{ Text, URL string }
+
+func (m *Message) Error() string { return m.Title }
+
+// A messageData is what the sheet of a message shows.
+type messageData struct {
+	Text  string
+	Links []Link // ways on, the nearest first
+	Again bool
+}
+
+// View is the page that says it.
+func (m *Message) View() *View {
+	data := messageData{Text: m.Text, Again: m.Again}
+	if m.Link != nil {
+		data.Links = []Link{*m.Link}
+	}
+	return &View{Status: m.Status, Sheet: "message", Layout: "plain", Title: m.Title, Data: data}
+}
+
+// What is said in several places.
+var (
+	errSignedOut = &Message{Status: http.StatusUnauthorized, Title: "You are signed out", Text: "Go back to where you came from and open your usage again."}
+	ErrMissing   = &Message{Status: http.StatusNotFound, Title: "There is no such page", Text: "The address may be mistyped, or the page has moved."}
+	errLinkOver  = &Message{Status: http.StatusGone, Title: "This link has been used or is over", Text: "Links live 10 minutes and open once. Go back to where you found it and open your usage again."}
+	errForbidden = &Message{Status: http.StatusForbidden, Title: "This is not for you", Text: "Your key does not allow this page."}
+	ErrNoText    = &Message{Status: http.StatusUnprocessableEntity, Title: "This could not be read", Text: "What was sent is not text in UTF-8. Go back and try again."}
+	errBusy      = &Message{Status: http.StatusServiceUnavailable, Title: "This cannot be shown just now", Text: "What you have left still counts. Reload in a moment.", Again: true}
+	errBroken    = &Message{Status: http.StatusInternalServerError, Title: "Something went wrong", Text: "It has been noted. Reload in a moment; if it stays, tell support when it happened.", Again: true}
+)
+
+// MessageOf is what is said of an error that is no message.
+func MessageOf(err error) *Message {
+	problem, asked := ProblemOf(err)
+	switch {
+	case asked && problem.Status == http.StatusNotFound:
+		return ErrMissing
+	case asked && problem.Status == http.StatusForbidden:
+		return errForbidden
+	case asked && problem.Status == http.StatusServiceUnavailable, errors.Is(err, quotasession.ErrUnavailable),
+		errors.Is(err, quotasession.ErrNoSession), errors.Is(err, quotasession.ErrBusy), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return errBusy
+	case asked && problem.Status < http.StatusInternalServerError:
+		return &Message{Status: problem.Status, Title: problem.Title, Text: words.Said(problem, words.PathWords), Again: true}
+	case errors.Is(err, plans.ErrLinkOver):
+		return errLinkOver
+	}
+	return errBroken
+}
 
 // sheets are the templates of pages by their file's name.
 type sheets map[string]*template.Template
@@ -138,7 +224,7 @@ func (s *Site) draw(w http.ResponseWriter, v *Visit, shown *View) {
 	}
 	body, err := s.render(v, shown)
 	if err != nil {
-		s.Options.Log.Error("page cannot be drawn", "path", v.R.URL.Path, "error", err)
+		s.Options.Log.Warn("page cannot be drawn", "request_id", v.RequestID, "path", v.R.URL.Path, "error", err)
 		shown = errBroken.View()
 		body, _ = s.render(v, shown)
 	}
@@ -196,4 +282,23 @@ func compress(body []byte, level int) []byte {
 	_, _ = w.Write(body)                     // a buffer takes all
 	_ = w.Close()
 	return all.Bytes()
+}
+
+// Sheet is the template of pages that is named by its file.
+func (s *Site) Sheet(name string) *template.Template { return s.sheets[name] }
+
+// policy is the Content-Security-Policy of a page. ancestors may show it in a frame; empty: none.
+func policy(ancestors string) string {
+	if ancestors == "" {
+		ancestors = "'none'"
+	}
+	return "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + ancestors
+}
+
+// Protect sets the headers of every page.
+func Protect(h http.Header, ancestors string) {
+	h.Set("Content-Security-Policy", policy(ancestors))
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
 }

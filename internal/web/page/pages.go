@@ -18,28 +18,6 @@ const (
 	Staff               // a session that a key began
 )
 
-// A View is what a page shows: a sheet, a place to go to, or a file.
-type View struct {
-	Status int    // 0: 200
-	Sheet  string // the template's file, without .html
-	Layout string // what stands around it; empty: that of whoever may open the page
-	Title  string
-	Tab    string // the entry of the menu that is open
-	Live   bool   // the page has a stream
-	Data   any
-
-	To   string // instead of a sheet: 303
-	File *File  // instead of a sheet
-}
-
-// A File is a body that is no page, such as CSV.
-type File struct {
-	MediaType, Name string
-	Body            []byte
-	Shown           bool   // and not saved
-	Policy          string // of what is shown, instead of a page's
-}
-
 // serve makes the handler of a page.
 func (s *Site) serve(who Who, show func(*Visit) (*View, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,9 +59,9 @@ func (s *Site) explain(v *Visit, err error) *View {
 	}
 	switch {
 	case said.Status == http.StatusInternalServerError:
-		s.Options.Log.Error("page failed", "path", v.R.URL.Path, "error", err)
+		s.Options.Log.Warn("page failed", "request_id", v.RequestID, "path", v.R.URL.Path, "error", err)
 	case said.Status > http.StatusInternalServerError: // an outage, which is logged once, or too many at once
-		s.Options.Log.Debug("page not served", "path", v.R.URL.Path, "error", err)
+		s.Options.Log.Debug("page not served", "request_id", v.RequestID, "path", v.R.URL.Path, "error", err)
 	}
 	return s.framed(v, said)
 }
@@ -92,3 +70,6 @@ func (s *Site) explain(v *Visit, err error) *View {
 func (s *Site) missing() http.Handler {
 	return s.serve(Anyone, func(*Visit) (*View, error) { return nil, ErrMissing })
 }
+
+// errNoStaff leads to the page where one signs in.
+var errNoStaff = errors.New("nobody is signed in")

@@ -11,8 +11,12 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"quotad/client"
@@ -26,6 +30,7 @@ type Identity struct {
 	Scope   plans.Scope
 	KeyID   string
 	KeyName string
+	Request string // the id of the page's request
 }
 
 // Options are the parts and settings of a Site. All parts are required.
@@ -97,9 +102,6 @@ func (s *Site) Add(pattern string, who Who, show func(*Visit) (*View, error)) {
 // Handle adds what is no page. It asks who comes by Begin.
 func (s *Site) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// Sheet is the template of pages that is named by its file.
-func (s *Site) Sheet(name string) *template.Template { return s.sheets[name] }
-
 // ServeHTTP implements http.Handler.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
@@ -116,9 +118,51 @@ func (s *Site) panicked(w http.ResponseWriter, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	s.Options.Log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	s.Options.Log.Error("panic while answering", "request_id", w.Header().Get("X-Request-Id"), "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 	if _, begun := w.Header()["Content-Type"]; begun {
 		panic(http.ErrAbortHandler)
 	}
 	s.draw(w, s.visitOf(w, r), errBroken.View())
+}
+
+// guard does what all pages have in common before one of them is asked: it keeps other sites'
+// requests and, without TLS, other machines out. Assets are the same for everybody, and the page that
+// says so needs them.
+func (s *Site) guard(next http.Handler) (http.Handler, error) {
+	cross := http.NewCrossOriginProtection()
+	if u, err := url.Parse(s.Options.URL); err == nil && u.Host != "" {
+		if err := cross.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
+			return nil, err
+		}
+	}
+	cross.SetDenyHandler(s.serve(Anyone, func(*Visit) (*View, error) { return nil, errCrossOrigin }))
+	local := s.serve(Anyone, func(*Visit) (*View, error) { return nil, errNotSecure })
+	guarded := cross.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.Options.Secure && !fromHere(r) && !strings.HasPrefix(r.URL.Path, "/assets/") {
+			local.ServeHTTP(w, r)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	}), nil
+}
+
+var (
+	errCrossOrigin = &Message{Status: http.StatusForbidden, Title: "This came from another site", Text: "Open the page here and try again."}
+	errNotSecure   = &Message{Status: http.StatusForbidden, Title: "Pages need https", Text: "Without it they are shown on the same machine only. The operator sets --tls-cert and --tls-key, or an https --public-url behind a proxy."}
+)
+
+// fromHere reports whether a request comes from this machine, and asks for it by a name that no
+// other site can have.
+func fromHere(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !peer.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && address.IsLoopback()
 }

@@ -3,6 +3,7 @@ package parts
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"quotad/client"
@@ -125,3 +126,69 @@ func (c *Card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time
 	}
 	c.fact("All back", words.When(reset, now, zone))
 }
+
+func (c *Card) fact(term, text string) { c.Facts = append(c.Facts, Fact{Term: term, Text: text}) }
+
+func (c *Card) countdown(term string, at, now time.Time, every int64) {
+	c.Facts = append(c.Facts, Fact{Term: term, Text: words.Until(at.Sub(now)), At: at.UTC().Format(time.RFC3339Nano), Every: every})
+	c.changes(at)
+}
+
+// changes notes that the card changes by itself at an instant.
+func (c *Card) changes(at time.Time) {
+	if c.At.IsZero() || at.Before(c.At) {
+		c.At = at
+	}
+}
+
+// every is "a day" or "every 15 minutes"; one says what stands before a single unit.
+func every(window, one string) string {
+	n, unit := unitsOf(window)
+	switch {
+	case n == 1 && one == "a" && unit == "hour":
+		return "an hour"
+	case n == 1 && one == "each clock" && unit == "day":
+		return "each day, by UTC"
+	case n == 1:
+		return one + " " + unit
+	}
+	return fmt.Sprintf("every %d %s", n, words.Plural(n, unit))
+}
+
+// length is "hour" or "15 minutes".
+func length(window string) string {
+	n, unit := unitsOf(window)
+	if n == 1 {
+		return unit
+	}
+	return fmt.Sprintf("%d %s", n, words.Plural(n, unit))
+}
+
+// aged is "an hour", "a minute" or "15 minutes".
+func aged(window string) string {
+	switch text := length(window); text {
+	case "hour":
+		return "an hour"
+	case "minute", "second", "day":
+		return "a " + text
+	default:
+		return text
+	}
+}
+
+// unitsOf takes a plan's duration apart: "15m" is 15 and minute. 60 of a unit are one of the next.
+func unitsOf(window string) (n int64, unit string) {
+	text := strings.TrimLeft(window, "0123456789")
+	_, _ = fmt.Sscan(strings.TrimSuffix(window, text), &n)
+	for _, up := range []struct {
+		from, to string
+		of       int64
+	}{{"ms", "s", 1000}, {"s", "m", 60}, {"m", "h", 60}, {"h", "d", 24}} {
+		if text == up.from && n > 0 && n%up.of == 0 {
+			n, text = n/up.of, up.to
+		}
+	}
+	return n, cmp.Or(durationUnits[text], text)
+}
+
+var durationUnits = map[string]string{"us": "microsecond", "ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}

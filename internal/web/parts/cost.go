@@ -119,6 +119,9 @@ func wordsOf(l *client.Line) (name, how string) {
 	name, how, _ = strings.Cut(l.Description, ": ")
 	if l.Kind == "usage" {
 		how = words.Number(l.Quantity) + " used"
+		if l.Level != nil {
+			how = words.Decimal(l.Level.Exact) + " held"
+		}
 		if l.Included > 0 {
 			how += ", " + words.Short(l.Included) + " included"
 		}

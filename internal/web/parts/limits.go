@@ -75,6 +75,9 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 		m := meters.Of(l.Meter)
 		c := Card{ID: anchor(l.Name), Name: l.Name, Title: page.TitleOf(m), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
 		c.fill(v, l, &spec, q.At, beyond(plan, l.Meter))
+		if l.Name == model.CapName {
+			c.capped(q)
+		}
 		if v.Customer == nil { // staff know limits by their names
 			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
 		}
@@ -137,6 +140,22 @@ func (c *Card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now
 	}
 }
 
+// capped says what a cap is in money, too.
+func (c *Card) capped(q *client.Quota) {
+	for i := range q.Meters {
+		m := &q.Meters[i]
+		if m.Meter != c.meter || m.CapMinor == nil {
+			continue
+		}
+		if c.Rule = "At most " + words.Money(*m.CapMinor, m.Currency) + " in this period"; m.AmountMinor != nil {
+			c.Rule += ", " + words.Money(max(0, *m.CapMinor-*m.AmountMinor), m.Currency) + " left"
+		}
+		if c.Of == 0 {
+			c.Note = "A cap on what it may cost lets none through in this period."
+		}
+	}
+}
+
 // closed says what a limit of 0 does.
 func (c *Card) closed(l *client.QuotaLimit, beyond string) {
 	switch l.Mode {
@@ -148,13 +167,6 @@ func (c *Card) closed(l *client.QuotaLimit, beyond string) {
 	default:
 		c.Rule, c.Note, c.Chip = "", "Closed: your plan lets none through.", &Chip{"bad", "Closed"}
 	}
-}
-
-func (c *Card) fact(term, text string) { c.Facts = append(c.Facts, Fact{Term: term, Text: text}) }
-
-func (c *Card) countdown(term string, at, now time.Time, every int64) {
-	c.Facts = append(c.Facts, Fact{Term: term, Text: words.Until(at.Sub(now)), At: at.UTC().Format(time.RFC3339Nano), Every: every})
-	c.changes(at)
 }
 
 func chipOf(c *Card, l *client.QuotaLimit) *Chip {
@@ -186,58 +198,6 @@ func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit
 		c.fact("All of it is there", "now")
 	case said.resets != nil:
 		said.resets(c, l, spec, now, v.Zone)
-	}
-}
-
-var durationUnits = map[string]string{"us": "microsecond", "ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
-
-// unitsOf takes a plan's duration apart: "15m" is 15 and minute. 60 of a unit are one of the next.
-func unitsOf(window string) (n int64, unit string) {
-	text := strings.TrimLeft(window, "0123456789")
-	_, _ = fmt.Sscan(strings.TrimSuffix(window, text), &n)
-	for _, up := range []struct {
-		from, to string
-		of       int64
-	}{{"ms", "s", 1000}, {"s", "m", 60}, {"m", "h", 60}, {"h", "d", 24}} {
-		if text == up.from && n > 0 && n%up.of == 0 {
-			n, text = n/up.of, up.to
-		}
-	}
-	return n, cmp.Or(durationUnits[text], text)
-}
-
-// every is "a day" or "every 15 minutes"; one says what stands before a single unit.
-func every(window, one string) string {
-	n, unit := unitsOf(window)
-	switch {
-	case n == 1 && one == "a" && unit == "hour":
-		return "an hour"
-	case n == 1 && one == "each clock" && unit == "day":
-		return "each day, by UTC"
-	case n == 1:
-		return one + " " + unit
-	}
-	return fmt.Sprintf("every %d %s", n, words.Plural(n, unit))
-}
-
-// length is "hour" or "15 minutes".
-func length(window string) string {
-	n, unit := unitsOf(window)
-	if n == 1 {
-		return unit
-	}
-	return fmt.Sprintf("%d %s", n, words.Plural(n, unit))
-}
-
-// aged is "an hour", "a minute" or "15 minutes".
-func aged(window string) string {
-	switch text := length(window); text {
-	case "hour":
-		return "an hour"
-	case "minute", "second", "day":
-		return "a " + text
-	default:
-		return text
 	}
 }
 
@@ -313,12 +273,5 @@ func (c *Card) show(list *client.List[client.OpenReservation], now time.Time) {
 		c.Open.More = "and " + words.Number(rest) + " more " + words.Plural(rest, unit)
 	case list.NextCursor != nil:
 		c.Open.More = "and more"
-	}
-}
-
-// changes notes that the card changes by itself at an instant.
-func (c *Card) changes(at time.Time) {
-	if c.At.IsZero() || at.Before(c.At) {
-		c.At = at
 	}
 }

@@ -14,15 +14,20 @@ import (
 // IsNote reports whether it is a credit note.
 func IsNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
 
-// PaidOn says that an invoice was paid, and the day if that was kept.
+// PaidOn says the day on which an invoice was paid, or that credit notes took all that was open.
 func PaidOn(i *client.Invoice, zone *time.Location) string {
 	if i.PaidAt == nil {
-		return "Paid"
+		return "Settled"
 	}
-	return "Paid on " + i.PaidAt.In(zone).Format("2 January 2006")
+	return "Paid on " + day(*i.PaidAt, zone)
 }
 
-// Settled is what became of an invoice's total: what credits, the payment and credit notes took off.
+func day(at time.Time, zone *time.Location) string { return at.In(zone).Format("2 January 2006") }
+
+// manyPayments is how many payments a page lists. More are one sum.
+const manyPayments = 12
+
+// Settled is what became of an invoice's total: what credits, payments and credit notes took off.
 func Settled(i *client.Invoice, zone *time.Location) (all []Fact) {
 	add := func(term string, minor int64) {
 		if minor != 0 {
@@ -30,14 +35,26 @@ func Settled(i *client.Invoice, zone *time.Location) (all []Fact) {
 		}
 	}
 	add("Credits", -i.CreditsMinor)
-	if i.PaidMinor != nil {
-		add(PaidOn(i, zone), -*i.PaidMinor)
+	if len(i.Payments) > manyPayments {
+		add("Paid", -i.PaidMinor)
+	} else {
+		for _, p := range i.Payments {
+			add(PaidBy(&p)+" on "+day(p.At, zone), -p.AmountMinor)
+		}
 	}
 	add("Credit notes", -i.CreditedMinor)
-	if i.PaidMinor != nil {
-		add("Given back", max(0, *i.PaidMinor+i.CreditedMinor-i.AmountDueMinor))
+	if i.CreditedMinor > 0 {
+		add("Given back", i.OpenMinor+i.PaidMinor+i.CreditedMinor-i.AmountDueMinor)
 	}
 	return all
+}
+
+// PaidBy names a payment by its kind.
+func PaidBy(p *client.Payment) string {
+	if p.Kind == "credits" {
+		return "Credits applied"
+	}
+	return "Paid"
 }
 
 // Rest is what is left of an invoice's total after that, and its name.
@@ -65,6 +82,9 @@ func PricesOf(l *client.Line, currency string) []string {
 	}
 	if l.PackageSize != nil && l.PackagePrice != nil {
 		line.PackageSize, line.PackagePrice = *l.PackageSize, *l.PackagePrice
+	}
+	if l.Level != nil {
+		line.Level = billing.LineLevel{By: l.Level.By, Exact: l.Level.Exact}
 	}
 	if l.Applied != nil {
 		line.Applied = *l.Applied

@@ -3,6 +3,7 @@
 package parts
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"slices"
@@ -17,6 +18,8 @@ import (
 
 // LimitsData is the part of the page that a stream sends again.
 type LimitsData struct {
+	Stopped string // why nothing is let through now, or from when on
+	Coming  string // which plan comes, and when
 	Cards   []Card
 	Counted []CountedData
 	Filter  bool     // there are many
@@ -36,20 +39,25 @@ const filterFrom = 13
 type Standing struct {
 	Quota  client.Quota
 	plan   client.Plan
+	next   *client.Plan // the plan that is scheduled; nil: none is
 	meters page.MeterNames
+	zone   *time.Location
 	cards  []Card
 	query  []Hidden
 }
 
 // StandingOf asks how the session's customer stands.
 func StandingOf(v *page.Visit) (*Standing, error) {
-	s := &Standing{}
+	s := &Standing{zone: v.Zone}
 	query, values := Attributes(v)
 	var err error
 	if s.Quota, err = v.API.Quota(v.Ctx(), v.Key, query); err != nil {
 		return nil, err
 	}
 	if s.plan, err = v.Plan(s.Quota.Plan, s.Quota.PlanVersion); err != nil {
+		return nil, err
+	}
+	if s.next, err = NextPlan(v, s.Quota.Scheduled); err != nil {
 		return nil, err
 	}
 	if s.meters, err = v.Meters(); err != nil {
@@ -77,7 +85,7 @@ func Attributes(v *page.Visit) (query url.Values, values []Hidden) {
 
 // Limits is the part of a page that shows it.
 func (s *Standing) Limits() LimitsData {
-	data := LimitsData{Cards: s.cards, Filter: len(s.cards) >= filterFrom, Hidden: s.query}
+	data := LimitsData{Stopped: s.stopped(), Coming: Coming(s.Quota.Scheduled, s.next, s.zone), Cards: s.cards, Filter: len(s.cards) >= filterFrom, Hidden: s.query}
 	limited := map[string]bool{}
 	for i := range s.Quota.Limits {
 		if s.Quota.Limits[i].Mode != "shadow" {
@@ -92,6 +100,40 @@ func (s *Standing) Limits() LimitsData {
 	return data
 }
 
+// instantOfNotice is how notices write an instant.
+const instantOfNotice = "2 January 2006, 15:04"
+
+// NextPlan is the plan of a scheduled change; nil without one.
+func NextPlan(v *page.Visit, scheduled *client.ScheduledChange) (*client.Plan, error) {
+	if scheduled == nil {
+		return nil, nil //nolint:nilnil // none is scheduled
+	}
+	next, err := v.Plan(scheduled.Plan, scheduled.PlanVersion)
+	return &next, err
+}
+
+// Coming says which plan a customer will be on, and from when on. It is empty where none is scheduled.
+func Coming(scheduled *client.ScheduledChange, next *client.Plan, zone *time.Location) string {
+	if scheduled == nil {
+		return ""
+	}
+	return "From " + scheduled.At.In(zone).Format(instantOfNotice) + ", the plan is " + cmp.Or(next.Name, next.Key) + "."
+}
+
+// stopped says why hits are refused whatever the limits say, or from when on they will be.
+func (s *Standing) stopped() string {
+	q := &s.Quota
+	switch {
+	case q.Suspension != nil:
+		return "Suspended since " + q.Suspension.At.In(s.zone).Format(instantOfNotice) + ": " + q.Suspension.Reason + " Nothing is let through until this is lifted."
+	case q.Ended:
+		return "The subscription ended on " + q.EndsAt.In(s.zone).Format(instantOfNotice) + ". Nothing is let through any more."
+	case q.EndsAt != nil:
+		return "The subscription ends on " + q.EndsAt.In(s.zone).Format(instantOfNotice) + ". Nothing is let through from then on."
+	}
+	return ""
+}
+
 // Periods tells billing periods apart: another one has another cost.
 func (s *Standing) Periods() string {
 	var all strings.Builder
@@ -101,10 +143,18 @@ func (s *Standing) Periods() string {
 	return all.String()
 }
 
-// PerInterval is "a month" or "every 3 months".
+// PerInterval says for how long a plan's base price is: "a month" or "every 3 months".
 func PerInterval(p *client.Plan) string {
-	if p.IntervalCount > 1 {
-		return "every " + strconv.Itoa(p.IntervalCount) + " " + words.Plural(int64(p.IntervalCount), p.Interval)
+	if n := int64(p.IntervalCount) * int64(max(1, p.BaseEvery)); n > 1 {
+		return "every " + strconv.FormatInt(n, 10) + " " + words.Plural(n, p.Interval)
 	}
 	return "a " + p.Interval
+}
+
+// BasePrice is a plan's base price and how long it is for.
+func BasePrice(p *client.Plan) string {
+	if p.BasePriceMinor == 0 {
+		return "No base price"
+	}
+	return words.Money(p.BasePriceMinor, p.Currency) + " " + PerInterval(p)
 }

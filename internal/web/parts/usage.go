@@ -13,7 +13,9 @@ import (
 
 	"quotad/client"
 	"quotad/internal/calendar"
+	"quotad/internal/quota/model"
 	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // UsageData is a meter's usage over time: a chart, and the same as a table.
@@ -31,7 +33,10 @@ type UsageData struct {
 	Wrong  map[string]string // what is wrong with a field, by its name
 	Own    bool
 
+	Archived          string // usage before this day is not there any more
 	Admitted, Refused int64
+	Level             bool // the meter counts what is held
+	Held              bool // something was, at some time
 	Points            int
 	Chart             template.HTML
 	Limit             int64
@@ -43,6 +48,8 @@ type UsageData struct {
 type usageRow struct {
 	Start             string
 	Admitted, Refused int64
+	Last, Peak        int64 // of a level meter
+	Average           string
 }
 
 // Day is the type of a field with a day. A browser shows no day that cannot be.
@@ -200,6 +207,9 @@ func UsageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*U
 	if err != nil {
 		return nil, nil, err
 	}
+	if used.ArchivedBefore != nil {
+		data.Archived = used.ArchivedBefore.In(v.Zone).Format("2 January 2006")
+	}
 	data.draw(used.Points, &asked, limitLine(v, &plan, &asked), now, v.Zone)
 	return data, used.Points, nil
 }
@@ -262,12 +272,19 @@ func (d *UsageData) draw(points []client.UsagePoint, a *usageAsked, limit int64,
 	form := map[string]string{"hour": "Mon 2 Jan, 15:04", "day": "Mon 2 Jan 2006", "month": "January 2006"}[a.step]
 	d.Points, d.Limit = len(points), limit
 	for _, p := range points {
-		d.Admitted, d.Refused = d.Admitted+p.Admitted, d.Refused+p.Denied
+		row := usageRow{Start: p.Start.In(zone).Format(form)}
+		if p.UsageLevel != nil {
+			d.Level, d.Held = true, d.Held || p.Peak > 0
+			row.Last, row.Peak, row.Average = p.Last, p.Peak, words.Decimal(p.Average)
+		} else {
+			d.Admitted, d.Refused = d.Admitted+p.Admitted, d.Refused+p.Denied
+			row.Admitted, row.Refused = p.Admitted, p.Denied
+		}
 		if len(points) <= shownRows {
-			d.Rows = append(d.Rows, usageRow{p.Start.In(zone).Format(form), p.Admitted, p.Denied})
+			d.Rows = append(d.Rows, row)
 		}
 	}
-	if len(points) <= drawnPoints {
+	if len(points) > 0 && len(points) <= drawnPoints {
 		c := usageChart{title: d.Title + ", each " + a.step, table: "usage-table", step: a.step, points: points, limit: limit, now: now, zone: zone}
 		d.Chart = c.html()
 	}
@@ -276,6 +293,9 @@ func (d *UsageData) draw(points []client.UsagePoint, a *usageAsked, limit int64,
 // limitLine is the limit of one bar: of a fixed window that is as long as a bar. 0: there is none.
 func limitLine(v *page.Visit, plan *client.Plan, a *usageAsked) int64 {
 	for _, l := range plan.Limits {
+		if l.Meter == a.meter && l.Per == "" && l.Mode != "shadow" && l.Algorithm == model.Allocation.String() {
+			return inForce(v, &l) // of what is held
+		}
 		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || AlgorithmOf(l.Algorithm).pace != byWindow {
 			continue
 		}
@@ -306,8 +326,16 @@ func inForce(v *page.Visit, l *client.Limit) int64 {
 func UsageCSV(meter string, points []client.UsagePoint, zone *time.Location) *page.File {
 	var all bytes.Buffer
 	w := csv.NewWriter(&all)
-	_ = w.Write([]string{"start", "admitted", "refused"}) // a buffer takes all
+	if len(points) > 0 && points[0].UsageLevel != nil {
+		_ = w.Write([]string{"start", "last", "peak", "average"}) // a buffer takes all
+	} else {
+		_ = w.Write([]string{"start", "admitted", "refused"})
+	}
 	for _, p := range points {
+		if p.UsageLevel != nil {
+			_ = w.Write([]string{p.Start.In(zone).Format(time.RFC3339), strconv.FormatInt(p.Last, 10), strconv.FormatInt(p.Peak, 10), p.Average})
+			continue
+		}
 		_ = w.Write([]string{p.Start.In(zone).Format(time.RFC3339), strconv.FormatInt(p.Admitted, 10), strconv.FormatInt(p.Denied, 10)})
 	}
 	w.Flush()

@@ -34,7 +34,7 @@ func (c *usageChart) html() template.HTML {
 	}
 	high := max(1, c.limit)
 	for _, p := range c.points {
-		high = max(high, p.Admitted+p.Denied)
+		high = max(high, heightOf(&p))
 	}
 	high += max(1, high/16)
 	y := func(v int64) int64 { return barsBottom - words.MulDiv(max(0, v), barsBottom-barsTop, high) }
@@ -48,7 +48,11 @@ func (c *usageChart) html() template.HTML {
 	for _, t := range levels {
 		d.Add(`<line class="grid" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/>`, y(t))
 	}
-	c.bars(&d, y)
+	if c.points[0].UsageLevel != nil {
+		c.line(&d, y)
+	} else {
+		c.bars(&d, y)
+	}
 	for _, t := range c.ticks() {
 		class, anchor := "tick", "middle"
 		if t.minor {
@@ -68,13 +72,41 @@ func (c *usageChart) html() template.HTML {
 	return d.HTML()
 }
 
+// heightOf is how high a point reaches.
+func heightOf(p *client.UsagePoint) int64 {
+	if p.UsageLevel != nil {
+		return p.Peak
+	}
+	return p.Admitted + p.Denied
+}
+
+// line draws what was held: a step for each point at its end, and a thin one up to its peak. It ends
+// with the point that holds now.
+func (c *usageChart) line(d *words.Drawing, y func(int64) int64) {
+	n := int64(len(c.points))
+	for i, p := range c.points {
+		if p.Start.After(c.now) {
+			return
+		}
+		x, width := thousandths(int64(i)*100_000/n), thousandths(100_000/n)
+		if p.Peak > p.Last {
+			d.Add(`<rect class="held peak" x="%s" width="%s" y="%d" height="%d"/>`, x, width, y(p.Peak), max(1, y(p.Last)-y(p.Peak)))
+		}
+		d.Add(`<rect class="held" x="%s" width="%s" y="%d" height="2"/>`, x, width, y(p.Last)-1)
+		if i > 0 {
+			from, to := y(c.points[i-1].Last), y(p.Last)
+			d.Add(`<rect class="held" x="%s" width="2" y="%d" height="%d"/>`, x, min(from, to)-1, max(from, to)-min(from, to)+2)
+		}
+	}
+}
+
 // labelLimit writes what the limit's line is, at an end of the line where no bar is in the way. Where
 // there is none, the key above the chart says it alone.
 func (c *usageChart) labelLimit(d *words.Drawing, y int64) {
 	text := "limit " + words.Number(c.limit)
 	below := min(len(c.points), 1+len(c.points)*len(text)*tickLetter/narrowPlot) // bars, on the narrowest page
 	free := func(points []client.UsagePoint) bool {
-		return !slices.ContainsFunc(points, func(p client.UsagePoint) bool { return p.Admitted+p.Denied > c.limit })
+		return !slices.ContainsFunc(points, func(p client.UsagePoint) bool { return heightOf(&p) > c.limit })
 	}
 	x, anchor := "100%", "end"
 	if !free(c.points[len(c.points)-below:]) {

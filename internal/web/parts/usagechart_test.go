@@ -58,7 +58,7 @@ func TestChartLabelsAreApart(t *testing.T) {
 					"hour": time.Date(2026, 3, 20, 0, 0, 0, 0, zone).Add(time.Duration(begin*7) * time.Hour), "day": time.Date(2026, 1, 20+begin, 0, 0, 0, 0, zone), "month": time.Date(2024, time.Month(1+begin), 1, 0, 0, 0, 0, zone),
 				}[c.step]
 				for range n {
-					chart.points = append(chart.points, client.UsagePoint{Start: at, Admitted: 1})
+					chart.points = append(chart.points, client.UsagePoint{Start: at, UsageUnits: &client.UsageUnits{Admitted: 1}})
 					at = c.next(at)
 				}
 				drawn := string(chart.html())
@@ -91,7 +91,7 @@ func TestLimitLabelIsOverNoBar(t *testing.T) {
 	} {
 		chart := usageChart{step: "hour", zone: time.UTC, limit: limit}
 		for i := range 48 {
-			chart.points = append(chart.points, client.UsagePoint{Start: time.Unix(int64(i)*3600, 0), Admitted: limit})
+			chart.points = append(chart.points, client.UsagePoint{Start: time.Unix(int64(i)*3600, 0), UsageUnits: &client.UsageUnits{Admitted: limit}})
 		}
 		for _, i := range c.tall {
 			chart.points[i].Denied = 1

@@ -28,7 +28,7 @@ const (
 	// playsAtOnce is how many pages are played at once. Each takes a processor.
 	playsAtOnce = 2
 	// playTime bounds the wait for a place, and the play.
-	playTime = 2 * time.Second
+	playTime = 4 * time.Second
 )
 
 // A Ground is what all visitors of the playground share.

@@ -16,7 +16,10 @@ import (
 // customer's.
 
 // billRow is an invoice in the list.
-type billRow struct{ Number, Kind, Period, Total, Amount, URL, Status, Class string }
+type billRow struct {
+	Number, Kind, Period, Total, Amount, URL, Status, Class string
+	Due                                                     string // what is open and by when, where something is
+}
 
 type billsData struct {
 	Rows []billRow
@@ -52,8 +55,13 @@ func (v *visit) billRow(i *client.Invoice) billRow {
 	switch {
 	case parts.IsNote(i):
 		row.Status, row.Class = "Given back", ""
-	case i.Status == "finalized" && i.OpenMinor == 0:
+	case i.Overdue:
+		row.Status, row.Class = "Overdue", "bad"
+	case i.Status == "paid" && i.PaidAt == nil:
 		row.Status, row.Class = "Settled", "good"
+	}
+	if i.OpenMinor > 0 && i.DueAt != nil {
+		row.Due = words.Money(i.OpenMinor, i.Currency) + " by " + i.DueAt.In(v.Zone).Format("2 Jan 2006")
 	}
 	if i.Number != nil {
 		row.Number = *i.Number
@@ -135,9 +143,7 @@ func (v *visit) bill() (*page.View, error) {
 	switch {
 	case i.Status == "paid" && !parts.IsNote(i):
 		data.Says = parts.PaidOn(i, v.Zone)
-		if i.PaidMinor != nil {
-			data.Amount = words.Money(*i.PaidMinor, i.Currency)
-		}
+		data.Amount = words.Money(i.PaidMinor, i.Currency)
 	case i.OpenMinor > 0 && i.DueAt != nil:
 		data.Says = "Due by " + i.DueAt.In(v.Zone).Format("2 January 2006")
 	}
@@ -194,6 +200,7 @@ type hoursData struct {
 	Hours               []hourRow
 	Adjustments         []hourRow
 	Sum                 string
+	Archived            bool
 	Left                int // hours that are not shown; the CSV of the usage page has them
 }
 
@@ -212,11 +219,13 @@ func (v *visit) billHours() (*page.View, error) {
 		return nil, page.ErrMissing
 	}
 	used, err := v.API.LineUsage(v.Ctx(), *i.ID, n, nil)
-	if err != nil {
+	told, refused := page.ProblemOf(err)
+	archived := refused && strings.HasSuffix(told.Type, "/archived")
+	if err != nil && !archived {
 		return nil, err
 	}
 	row := v.billRow(i)
-	data := hoursData{Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: parts.LineOf(&i.Lines[n-1], i.Currency).Name, Sum: words.Number(i.Lines[n-1].Quantity)}
+	data := hoursData{Archived: archived, Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: parts.LineOf(&i.Lines[n-1], i.Currency).Name, Sum: words.Number(i.Lines[n-1].Quantity)}
 	for at, h := range used.Hours {
 		if at == maxHourRows {
 			data.Left = len(used.Hours) - at

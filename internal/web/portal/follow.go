@@ -3,6 +3,8 @@ package portal
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -166,6 +168,12 @@ func changesIn(d *parts.LimitsData, state *parts.Standing) time.Duration {
 	if state.Quota.TestClock != "" {
 		return next
 	}
+	if ends := state.Quota.EndsAt; ends != nil && !state.Quota.Ended {
+		next = min(next, ends.Sub(state.Quota.At)+drawEvery/10)
+	}
+	if change := state.Quota.Scheduled; change != nil {
+		next = min(next, change.At.Sub(state.Quota.At)+drawEvery/10)
+	}
 	for i := range d.Cards {
 		c := &d.Cards[i]
 		if c.Slides {
@@ -239,4 +247,64 @@ func uncounted(part []byte) []byte {
 		tag, _, _ := bytes.Cut(element, []byte(">"))
 		return tag[max(0, bytes.Index(tag, []byte("data-every="))):]
 	})
+}
+
+// beat says what the page's clock shows, in milliseconds, and that hits are counted. While the
+// database is out of reach it says nothing, and the page says that it is old.
+func (f *follower) beat() (ok bool) {
+	if f.Site.Options.Trouble() != "" {
+		return true
+	}
+	us, err := f.Site.Options.Now(f.Ctx())
+	if err != nil {
+		return true
+	}
+	if f.OnTestClock() { // it shows what it showed when the limits were read: a change of it has them read again
+		if f.state == nil {
+			return true
+		}
+		us = f.state.Quota.At.UnixMicro()
+	}
+	return f.out.send("at", fmt.Sprint(us/1000))
+}
+
+// streamWrite bounds one write to a browser that takes nothing.
+const streamWrite = 10 * time.Second
+
+// events writes server-sent events.
+type events struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	site    *page.Site
+}
+
+func (e *events) begin() {
+	h := e.w.Header()
+	page.Protect(h, "")
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
+	_ = e.control.SetReadDeadline(time.Time{})
+	e.deadline()
+	e.w.WriteHeader(http.StatusOK)
+	_ = e.control.Flush() // an error means that the browser is gone, as the next write says
+}
+
+// deadline bounds the next write. A stream outlasts what bounds other answers.
+func (e *events) deadline() {
+	_ = e.control.SetWriteDeadline(e.site.Options.Wall().Add(streamWrite))
+}
+
+// send writes an event; ok says that the browser took it.
+func (e *events) send(name, data string) (ok bool) {
+	var all strings.Builder
+	if name != "" {
+		all.WriteString("event: " + name + "\n")
+	}
+	for line := range strings.SplitSeq(strings.ReplaceAll(data, "\r", ""), "\n") {
+		all.WriteString("data: " + line + "\n")
+	}
+	all.WriteString("\n")
+	e.deadline()
+	_, err := e.w.Write([]byte(all.String()))
+	return err == nil && e.control.Flush() == nil
 }

@@ -1,18 +1,18 @@
 package portal
 
 import (
-	"fmt"
+	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"quotad/internal/quota/model"
 	"quotad/internal/web/page"
 	"quotad/internal/web/parts"
 )
-
-// streamWrite bounds one write to a browser that takes nothing.
-const streamWrite = 10 * time.Second
 
 // live is the stream of the portal's first page.
 func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
@@ -48,59 +48,186 @@ func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 	return all[:min(len(all), countersOfStream)], err
 }
 
-// events writes server-sent events.
-type events struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	site    *page.Site
+// Bounds of streams.
+const (
+	streamsOfSession = 4
+	streamsOfNode    = 1000
+	// countersOfStream is how many counters of a page are watched. A page with more is drawn again
+	// every few seconds.
+	countersOfStream = 200
+	// watchEvery is how often the versions of all watched counters are read, with one statement.
+	watchEvery   = 500 * time.Millisecond
+	watchTimeout = 5 * time.Second
+	// checkEvery is how often it is asked which sessions of streams have ended, with one statement. A
+	// stream ends within 2 s of its session.
+	checkEvery = 750 * time.Millisecond
+)
+
+// Watcher is what tells pages that something has changed.
+type Watcher struct {
+	// Counters are those that a customer's limits are judged by, with values of attributes.
+	Counters func(ctx context.Context, customer string, attributes map[string]string) ([]model.CounterKey, error)
+	// Versions reads the versions of counters with one statement.
+	Versions func(ctx context.Context, counters []model.CounterKey) ([]int64, error)
+	// Change is the newest change of plans and customers that counts on this node.
+	Change func() int64
 }
 
-func (e *events) begin() {
-	h := e.w.Header()
-	page.Protect(h, "")
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
-	_ = e.control.SetReadDeadline(time.Time{})
-	e.deadline()
-	e.w.WriteHeader(http.StatusOK)
-	_ = e.control.Flush() // an error means that the browser is gone, as the next write says
+// A hub tells the streams of this node what has changed. It is safe for concurrent use.
+type hub struct {
+	watcher Watcher
+
+	mu      sync.Mutex
+	streams map[*stream]struct{}
+	session map[string]int // streams by the session's token
 }
 
-// deadline bounds the next write. A stream outlasts what bounds other answers.
-func (e *events) deadline() {
-	_ = e.control.SetWriteDeadline(e.site.Options.Wall().Add(streamWrite))
+// A stream is one open page that is told of changes.
+type stream struct {
+	session  string
+	counters []model.CounterKey
+	changed  chan struct{} // has an element when something changed
+	over     chan struct{} // has an element when the session has ended
 }
 
-// send writes an event; ok says that the browser took it.
-func (e *events) send(name, data string) (ok bool) {
-	var all strings.Builder
-	if name != "" {
-		all.WriteString("event: " + name + "\n")
-	}
-	for line := range strings.SplitSeq(strings.ReplaceAll(data, "\r", ""), "\n") {
-		all.WriteString("data: " + line + "\n")
-	}
-	all.WriteString("\n")
-	e.deadline()
-	_, err := e.w.Write([]byte(all.String()))
-	return err == nil && e.control.Flush() == nil
+func newStream(session string, counters []model.CounterKey) *stream {
+	return &stream{session: session, counters: counters, changed: make(chan struct{}, 1), over: make(chan struct{}, 1)}
 }
 
-// beat says what the page's clock shows, in milliseconds, and that hits are counted. While the
-// database is out of reach it says nothing, and the page says that it is old.
-func (f *follower) beat() (ok bool) {
-	if f.Site.Options.Trouble() != "" {
-		return true
+func newHub(w Watcher) *hub {
+	return &hub{watcher: w, streams: map[*stream]struct{}{}, session: map[string]int{}}
+}
+
+// join lets a stream in, or says that there are too many.
+func (h *hub) join(s *stream) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.streams) >= streamsOfNode || h.session[s.session] >= streamsOfSession {
+		return false
 	}
-	us, err := f.Site.Options.Now(f.Ctx())
-	if err != nil {
-		return true
+	h.streams[s] = struct{}{}
+	h.session[s.session]++
+	return true
+}
+
+func (h *hub) leave(s *stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.streams, s)
+	if h.session[s.session]--; h.session[s.session] == 0 {
+		delete(h.session, s.session)
 	}
-	if f.OnTestClock() { // it shows what it showed when the limits were read: a change of it has them read again
-		if f.state == nil {
-			return true
+}
+
+// run reads versions until ctx ends. While nobody watches it asks nothing.
+func (h *hub) run(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	known, change := map[model.CounterKey]int64{}, h.watcher.Change()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
 		}
-		us = f.state.Quota.At.UnixMicro()
+		now := h.watcher.Change()
+		known = h.look(ctx, known, now != change)
+		change = now
 	}
-	return f.out.send("at", fmt.Sprint(us/1000))
+}
+
+// look reads the versions of all watched counters, and tells the streams of those that changed;
+// all says that every stream is told. It returns what is known now.
+func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bool) map[model.CounterKey]int64 {
+	watched := h.watched()
+	if len(watched) == 0 {
+		return known
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	counters := make([]model.CounterKey, 0, len(watched))
+	for k := range watched {
+		counters = append(counters, k)
+	}
+	versions, err := h.watcher.Versions(ctx, counters)
+	if err != nil {
+		return known // streams say so by their own reads
+	}
+	fresh := make(map[model.CounterKey]int64, len(counters))
+	told := map[*stream]bool{}
+	for i, k := range counters {
+		fresh[k] = versions[i]
+		// A counter that is new here may have changed between its page's first look and this one.
+		if before, there := known[k]; all || !there || before != versions[i] {
+			for _, s := range watched[k] {
+				told[s] = true
+			}
+		}
+	}
+	for s := range told {
+		tell(s.changed)
+	}
+	return fresh
+}
+
+func tell(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default: // it has been told and has not looked yet
+	}
+}
+
+// checkSessions tells streams that their session has ended, until ctx ends. followed returns the
+// sessions that have not. In an outage all are taken to last.
+func (h *hub) checkSessions(ctx context.Context, followed func(context.Context, []string) (map[string]bool, error)) {
+	ticker := time.NewTicker(checkEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		streams := h.open()
+		if len(streams) == 0 {
+			continue
+		}
+		within, cancel := context.WithTimeout(ctx, watchTimeout)
+		last, err := followed(within, slices.Collect(maps.Keys(streams)))
+		cancel()
+		if err != nil {
+			continue
+		}
+		for session, of := range streams {
+			if !last[session] {
+				for _, s := range of {
+					tell(s.over)
+				}
+			}
+		}
+	}
+}
+
+// open are all streams by their sessions.
+func (h *hub) open() map[string][]*stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := map[string][]*stream{}
+	for s := range h.streams {
+		all[s.session] = append(all[s.session], s)
+	}
+	return all
+}
+
+// watched are the counters of all streams, and who watches each.
+func (h *hub) watched() map[model.CounterKey][]*stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := map[model.CounterKey][]*stream{}
+	for s := range h.streams {
+		for _, k := range s.counters {
+			all[k] = append(all[k], s)
+		}
+	}
+	return all
 }

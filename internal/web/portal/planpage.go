@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +21,8 @@ type planData struct {
 	Notes                []string
 	Meters               []planMeter
 	Versions             []planVersion
-	Following            bool // newer versions count by themselves
+	Following            bool   // newer versions count by themselves
+	Coming, ComingPrice  string // the plan that is scheduled
 }
 
 // planMeter is what a plan says of one meter.
@@ -40,6 +42,10 @@ func (v *visit) planPage() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
+	next, err := parts.NextPlan(v.Visit, v.Customer.ScheduledChange)
+	if err != nil {
+		return nil, err
+	}
 	names, err := v.Meters()
 	if err != nil {
 		return nil, err
@@ -50,7 +56,10 @@ func (v *visit) planPage() (*page.View, error) {
 	}
 	data := planData{
 		Name: cmp.Or(plan.Name, plan.Key), Version: words.Number(int64(plan.Version)), Since: v.day(plan.CreatedAt),
-		Price: planPrice(&plan), Notes: planNotes(&plan), Following: v.Customer.PlanVersion == nil,
+		Price: parts.BasePrice(&plan), Notes: planNotes(&plan), Following: v.Customer.PlanVersion == nil,
+	}
+	if next != nil {
+		data.Coming, data.ComingPrice = parts.Coming(v.Customer.ScheduledChange, next, v.Zone), parts.BasePrice(next)
 	}
 	for _, key := range parts.MetersOf(&plan) {
 		data.Meters = append(data.Meters, v.planMeter(&plan, names.Of(key)))
@@ -60,23 +69,18 @@ func (v *visit) planPage() (*page.View, error) {
 		if p.Version > plan.Version {
 			continue // not the customer's
 		}
-		data.Versions = append(data.Versions, planVersion{words.Number(int64(p.Version)), v.day(p.CreatedAt), planPrice(p), p.Version == plan.Version})
+		data.Versions = append(data.Versions, planVersion{words.Number(int64(p.Version)), v.day(p.CreatedAt), parts.BasePrice(p), p.Version == plan.Version})
 	}
 	return &page.View{Sheet: "plan", Title: "Plan", Tab: "plan", Data: data}, nil
 }
 
 func (v *visit) day(at time.Time) string { return at.In(v.Zone).Format("2 January 2006") }
 
-// planPrice is the base price and its interval.
-func planPrice(p *client.Plan) string {
-	if p.BasePriceMinor == 0 {
-		return "No base price"
-	}
-	return words.Money(p.BasePriceMinor, p.Currency) + " " + parts.PerInterval(p)
-}
-
 func planNotes(p *client.Plan) (notes []string) {
-	if p.BasePriceMinor > 0 && p.BaseIn == "advance" {
+	switch {
+	case p.BasePriceMinor > 0 && p.BaseEvery > 1:
+		notes = append(notes, "The base price is due in advance for "+strconv.Itoa(p.BaseEvery)+" periods. What is used is billed after each.")
+	case p.BasePriceMinor > 0 && p.BaseIn == "advance":
 		notes = append(notes, "The base price is due before each period.")
 	}
 	if p.MinimumMinor > 0 {
@@ -132,6 +136,9 @@ func priceWords(p *client.Price, currency, unit string) (all []string) {
 		all = append(all, tierWords(p, currency)...)
 	default: // a test asks for words of each
 		all = append(all, p.Model)
+	}
+	if by := map[string]string{"average": "of what is held on the average", "peak": "of the most that is held", "last": "of what is held at the end of a period"}[p.LevelBy]; by != "" {
+		all = append(all, by)
 	}
 	if p.Included > 0 {
 		all = append([]string{words.Short(p.Included) + " " + words.Plural(p.Included, cmp.Or(unit, "unit")) + " included, then"}, all...)

@@ -26,6 +26,9 @@ func Number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
 // Money writes minor units of a currency, as on invoices.
 func Money(minor int64, currency string) string { return invoices.Money(minor, currency) }
 
+// Decimal writes a decimal number without zeros at its end: "1,234.5".
+func Decimal(s string) string { return rating.Short(s) }
+
 // Price writes a unit price, a decimal of any length, with the currency's digits at least.
 func Price(decimal, currency string) string {
 	digits, _ := plans.Exponent(currency)

@@ -1,0 +1,30 @@
+package client
+
+import "context"
+
+// CapRequest is the body of PUT /v1/customers/{key}/caps/{meter}.
+type CapRequest struct {
+	AmountMinor int64 `json:"amount_minor" minimum:"0" maximum:"999999999999999" doc:"The most that the meter may cost in a billing period, in minor units of the customer's currency."`
+}
+
+// Cap is what a meter may cost a customer in a billing period.
+type Cap struct {
+	Meter       string `json:"meter"`
+	AmountMinor int64  `json:"amount_minor" doc:"The most that the meter may cost in a billing period, in minor units."`
+	Units       *int64 `json:"units" doc:"How many units that is, by the prices of the open period. Null where no number of units costs more."`
+}
+
+// PutCap caps what a meter may cost a customer in a billing period.
+func (c *Client) PutCap(ctx context.Context, customer, meter string, in *CapRequest) (Cap, error) {
+	return put[Cap](ctx, c, at("customers", customer, "caps", meter), in)
+}
+
+// Caps lists a customer's caps.
+func (c *Client) Caps(ctx context.Context, customer string) (List[Cap], error) {
+	return get[List[Cap]](ctx, c, at("customers", customer, "caps"))
+}
+
+// DeleteCap takes a cap away.
+func (c *Client) DeleteCap(ctx context.Context, customer, meter string) error {
+	return c.remove(ctx, at("customers", customer, "caps", meter))
+}

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stripe/stripe-go/v85"
+
+	"quotad/client"
+)
+
+const (
+	callWait   = 30 * time.Second // for one answer of either side
+	jobWait    = 5 * time.Minute  // for one invoice, whose calls come one after the other
+	firstPause = 10 * time.Second // after the first failure of an invoice; each further one doubles it
+	mostPause  = 6 * time.Hour
+	awayPause  = time.Minute // at most, where a side was out of reach: that says nothing of the invoice
+	saveEvery  = time.Second // while there is much to do
+	mostWork   = 10_000      // invoices that wait; beyond that no events are read
+)
+
+// bridge follows both sides. One goroutine says what is to be done, and has several invoices looked
+// at at once. Webhooks only note what is to be looked at.
+type bridge struct {
+	settings
+	log    *slog.Logger
+	store  *store
+	quotad *client.Client
+	stripe *stripe.Client
+	wake   chan struct{} // a webhook has noted something
+
+	askStripeAt, sweepAt time.Time
+	saved                time.Time
+
+	customers [64]sync.Mutex // by a hash of the key: one invoice of a customer at a time
+
+	quotadOK, stripeOK atomic.Int64 // Unix seconds of the last answer
+	made, paid, failed atomic.Int64
+}
+
+// open reads the state file and makes sure that it belongs to this pair of installations.
+func open(ctx context.Context, s settings, log *slog.Logger) (*bridge, error) {
+	st, fresh, err := openStore(s.State)
+	if err != nil {
+		return nil, err
+	}
+	b := newBridge(s, log, st)
+	if err := b.begin(ctx, fresh); err != nil {
+		st.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func newBridge(s settings, log *slog.Logger, st *store) *bridge {
+	b := &bridge{settings: s, log: log, store: st, wake: make(chan struct{}, 1)}
+	under := cmp.Or[http.RoundTripper](s.transport, http.DefaultTransport)
+	b.quotad = &client.Client{BaseURL: s.QuotadURL, Key: s.QuotadKey, HTTPClient: &http.Client{
+		Timeout: callWait, Transport: &heard{under, &b.quotadOK},
+	}}
+	b.stripe = stripe.NewClient(s.StripeKey, stripe.WithBackends(stripe.NewBackendsWithConfig(&stripe.BackendConfig{
+		URL:               stripe.String(s.StripeURL),
+		HTTPClient:        &http.Client{Timeout: callWait, Transport: &heard{under, &b.stripeOK}},
+		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull}, // our log says what failed, without bodies
+		EnableTelemetry:   stripe.Bool(false),
+		MaxNetworkRetries: s.retries,
+	})))
+	return b
+}
+
+// heard notes when a side answered last.
+type heard struct {
+	under http.RoundTripper
+	at    *atomic.Int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h *heard) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := h.under.RoundTrip(r)
+	if err == nil {
+		h.at.Store(time.Now().Unix())
+	}
+	return response, err
+}
+
+// begin checks the state against Stripe's account and quotad's events, and begins a new state.
+func (b *bridge) begin(ctx context.Context, fresh bool) error {
+	var known state
+	b.store.read(func(s *state) { known = *s })
+	if !fresh && known.Mode != b.mode() {
+		return fmt.Errorf("the state file %s is of Stripe's %s mode, and the key is of its %s mode: give each its own file", b.State, known.Mode, b.mode())
+	}
+	account, err := b.account(ctx)
+	if err != nil {
+		return err
+	}
+	if fresh {
+		return b.beginNew(ctx, account)
+	}
+	if known.Account != "" && account != "" && known.Account != account {
+		return fmt.Errorf("the state file %s is of Stripe's account %s, and the key is of %s: give each its own file", b.State, known.Account, account)
+	}
+	b.store.change(func(s *state) { s.Account = cmp.Or(account, s.Account) })
+	_, _, err = b.page(ctx)
+	return err
+}
+
+// account is the id of Stripe's account, or "" where the key may not read it.
+func (b *bridge) account(ctx context.Context) (string, error) {
+	account, err := b.stripe.V1Accounts.Retrieve(ctx, nil)
+	if refused, ok := errors.AsType[*stripe.Error](err); ok && refused.HTTPStatusCode == http.StatusForbidden {
+		b.log.Warn("the key may not read Stripe's account: a state file of another account of this mode would not be noticed")
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("ask Stripe for its account: %w", plain(err))
+	}
+	return account.ID, nil
+}
+
+func (b *bridge) beginNew(ctx context.Context, account string) error {
+	if b.Start == "" {
+		return badSetting("start", "must be said, since there is no state file %s: all sends every invoice that is open and whose event quotad keeps, and now only those finalized from now on. After a loss of the file take all: what is at Stripe is found there", b.State)
+	}
+	b.store.change(func(s *state) { s.Mode, s.Account = b.mode(), account })
+	for b.Start == "now" {
+		items, _, err := b.page(ctx)
+		if err != nil {
+			return err
+		}
+		if len(items) == 0 {
+			break
+		}
+		b.store.change(func(s *state) { s.pass(items[len(items)-1]) })
+	}
+	return b.store.save()
+}
+
+// serve works until ctx ends, or until a person has to decide.
+func (b *bridge) serve(ctx context.Context) error {
+	defer b.store.close()
+	ended, err := b.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer ended()
+	b.log.Info("the bridge runs", "quotad", b.QuotadURL, "stripe_mode", b.mode(), "collection", b.Collection)
+	for ctx.Err() == nil {
+		if err := b.round(ctx); err != nil {
+			return err
+		}
+		b.rest(ctx)
+	}
+	b.log.Info("the bridge stops")
+	return b.store.save()
+}
+
+// rest waits until something may be due.
+func (b *bridge) rest(ctx context.Context) {
+	timer := time.NewTimer(b.Poll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-b.wake:
+	case <-timer.C:
+	}
+}
+
+// round does once all that is due. An error needs a person: the bridge must not go on.
+func (b *bridge) round(ctx context.Context) error {
+	if err := b.follow(ctx); err != nil {
+		if _, stop := errors.AsType[*feedError](err); stop {
+			return errors.Join(err, b.store.save())
+		}
+		b.complain(ctx, "quotad's events cannot be read now: they are asked for again", err)
+	}
+	now := time.Now()
+	if !now.Before(b.askStripeAt) {
+		b.askStripeAt = now.Add(b.StripePoll)
+		if err := b.followStripe(ctx); err != nil {
+			b.complain(ctx, "Stripe's events cannot be read now: they are asked for again", err)
+		}
+	}
+	if !now.Before(b.sweepAt) {
+		b.sweepAt = now.Add(b.Sweep)
+		b.store.change(func(s *state) {
+			for invoice := range s.Open {
+				s.ask(invoice, now)
+			}
+		})
+	}
+	b.work(ctx)
+	b.keep()
+	return nil
+}
+
+// keep writes the state file. Where that fails the bridge goes on: after a crash it would look again
+// at what it has done.
+func (b *bridge) keep() {
+	b.saved = time.Now()
+	if err := b.store.save(); err != nil {
+		b.log.Error("the state file cannot be written: it is tried again", "error", err)
+	}
+}
+
+func (b *bridge) complain(ctx context.Context, text string, err error) {
+	if ctx.Err() == nil {
+		b.log.Error(text, "error", plain(err))
+	}
+}
+
+// work looks at all invoices that are due, the one that waits longest first. It ends early where a
+// side is out of reach.
+func (b *bridge) work(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	turns := make(chan struct{}, b.Workers)
+	var gone atomic.Bool
+	for _, id := range b.due(time.Now()) {
+		turns <- struct{}{} // one ends within jobWait
+		if ctx.Err() != nil || gone.Load() {
+			return
+		}
+		if time.Since(b.saved) > saveEvery {
+			b.keep()
+		}
+		all.Go(func() {
+			defer func() { <-turns }()
+			if err := b.one(ctx, id); err != nil && away(err) {
+				gone.Store(true)
+			}
+		})
+	}
+}
+
+// one looks at one invoice.
+func (b *bridge) one(ctx context.Context, id string) error {
+	var j job
+	b.store.read(func(s *state) { j = *s.Work[id] })
+	within, cancel := context.WithTimeout(ctx, jobWait)
+	defer cancel()
+	err := b.settle(within, id, &j)
+	if ctx.Err() == nil { // else it stopped in the middle: the job stays
+		b.done(id, j, err)
+	}
+	return err
+}
+
+// due are the invoices whose time has come.
+func (b *bridge) due(now time.Time) (ids []string) {
+	b.store.read(func(s *state) {
+		for id, j := range s.Work {
+			if !j.Next.After(now) {
+				ids = append(ids, id)
+			}
+		}
+		slices.SortFunc(ids, func(x, y string) int {
+			return cmp.Or(s.Work[x].Next.Compare(s.Work[y].Next), cmp.Compare(x, y))
+		})
+	})
+	return ids
+}
+
+// done notes what became of a job. Where it was asked for again meanwhile, it stays.
+func (b *bridge) done(id string, was job, err error) {
+	person, _ := errors.AsType[*personError](err)
+	if person != nil {
+		b.tell(notice{ID: person.kind + " " + id, Invoice: id, Stripe: person.stripe, Text: person.text})
+	}
+	b.store.change(func(s *state) {
+		j := s.Work[id]
+		switch {
+		case j == nil:
+		case (err == nil || person != nil) && j.Gen == was.Gen:
+			delete(s.Work, id)
+		case err == nil || person != nil:
+			j.Tries, j.Refused, j.Error = 0, 0, ""
+		default:
+			b.failed.Add(1)
+			j.Tries++
+			if refused(err) {
+				j.Refused++
+			}
+			j.Error = plain(err).Error()
+			pause := b.pauseAfter(j.Tries, err)
+			j.Next = time.Now().Add(pause)
+			b.log.Warn("an invoice could not be brought up to date: it is tried again", "invoice", id, "tries", j.Tries, "pause", pause, "error", j.Error)
+		}
+	})
+}
+
+func (b *bridge) pauseAfter(tries int, err error) time.Duration {
+	most := mostPause
+	if away(err) {
+		most = awayPause
+	}
+	return min(most, cmp.Or(b.pause, firstPause)<<min(tries-1, 16))
+}
+
+// tell leaves something to a person: in the log once, and in the state until it is dismissed.
+func (b *bridge) tell(n notice) {
+	n.At = time.Now().UTC().Truncate(time.Second)
+	added := false
+	b.store.change(func(s *state) { added = s.tell(n) })
+	if added {
+		b.log.Error("a person has to see to this: "+n.Text, "notice", n.ID, "invoice", n.Invoice, "stripe", n.Stripe)
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"quotad/client"
+	"quotad/internal/plans"
+)
+
+const (
+	// maxItems is how many items an invoice of Stripe's takes.
+	maxItems = 250
+	// spareItems is how many of them are left for what lowers the invoice while it is a draft.
+	spareItems = 20
+	// maxText bounds the description of an item. Stripe takes more, and pages of it help nobody.
+	maxText = 500
+)
+
+// Stripe's own decimals, where they are not those of ISO 4217. MGA has none there. ISK and UGX have
+// none in fact, and are written with two that must be 00.
+var stripeDecimals = map[string]int{"MGA": 0, "ISK": 2, "UGX": 2}
+
+// money converts between quotad's minor units, those of ISO 4217, and Stripe's.
+type money struct {
+	currency string
+	times    int64 // Stripe's amount is quotad's by times, and by over
+	over     int64
+	step     int64 // Stripe's amounts are multiples of it
+}
+
+// moneyOf knows the currencies of ISO 4217. Whether Stripe takes one, Stripe says.
+func moneyOf(currency string) (money, error) {
+	ours, ok := plans.Exponent(currency)
+	if !ok {
+		return money{}, person("currency", "", "the bridge does not know the minor unit of %s: collect this invoice by hand", currency)
+	}
+	theirs, special := stripeDecimals[currency]
+	if !special {
+		theirs = ours
+	}
+	m := money{currency: currency, times: 1, over: 1, step: 1}
+	for ; theirs > ours; theirs-- {
+		m.times *= 10
+	}
+	for ; ours > theirs; ours-- {
+		m.over *= 10
+	}
+	if theirs == 3 {
+		m.step = 10 // the last digit of three must be 0
+	}
+	return m, nil
+}
+
+// stripe is an amount as Stripe writes it. Not every amount can be written.
+func (m money) stripe(minor int64) (amount int64, ok bool) {
+	if minor%m.over != 0 || minor > math.MaxInt64/m.times || minor < -(math.MaxInt64/m.times) {
+		return 0, false
+	}
+	amount = minor / m.over * m.times
+	return amount, amount%m.step == 0
+}
+
+// quotad is an amount of Stripe's in quotad's minor units.
+func (m money) quotad(amount int64) (minor int64, ok bool) {
+	if amount%m.times != 0 || amount > math.MaxInt64/m.over || amount < -(math.MaxInt64/m.over) {
+		return 0, false
+	}
+	return amount / m.times * m.over, true
+}
+
+// item is one item of an invoice at Stripe. key tells it from the others of its invoice, and is in
+// its metadata.
+type item struct {
+	key, text string
+	minor     int64 // quotad's
+	from, to  int64 // Unix seconds; 0: the item has no period
+}
+
+// itemsOf are what was due when the invoice was finalized: its lines, taxes and credits. They never
+// change. What they come to is amount_due_minor.
+func itemsOf(q *client.Invoice) []item {
+	var items []item
+	for _, l := range q.Lines {
+		items = append(items, item{
+			key: strconv.Itoa(l.N), text: lineText(&l), minor: l.AmountMinor, from: l.From.Unix(), to: l.To.Unix(),
+		})
+	}
+	if q.TotalMinor != q.SubtotalMinor { // exclusive; inclusive taxes lie in the lines
+		for i, t := range q.Taxes {
+			items = append(items, item{key: fmt.Sprintf("tax-%d", i+1), text: short(fmt.Sprintf("%s %s %%", t.Name, t.Percent), maxText), minor: t.TaxMinor})
+		}
+	}
+	if q.CreditsMinor != 0 {
+		items = append(items, item{key: "credits", text: "Credits", minor: -q.CreditsMinor})
+	}
+	return fitting(q, items)
+}
+
+func lineText(l *client.Line) string {
+	text := l.Description
+	if l.Kind == "usage" && l.Level == nil {
+		text += ": " + strconv.FormatInt(l.Quantity, 10)
+	} else if l.Level != nil {
+		text += ": " + l.Level.Exact
+	}
+	return short(text, maxText)
+}
+
+// fitting puts the items that are too many for Stripe into one. Where an item cannot be written in
+// Stripe's decimals although their sum may be, all are one.
+func fitting(q *client.Invoice, items []item) []item {
+	whole := item{key: "sum", text: "Invoice " + number(q), minor: sum(items), from: q.PeriodStart.Unix(), to: q.PeriodEnd.Unix()}
+	if m, err := moneyOf(q.Currency); err == nil {
+		for _, i := range items {
+			if _, ok := m.stripe(i.minor); !ok {
+				return []item{whole}
+			}
+		}
+	}
+	if most := maxItems - spareItems; len(items) > most {
+		rest := items[most-1:]
+		whole.key, whole.text, whole.minor = "rest", fmt.Sprintf("%d more lines of invoice %s", len(rest), number(q)), sum(rest)
+		items = append(items[:most-1:most-1], whole)
+	}
+	return items
+}
+
+// settledKey begins the keys of items for what was paid or credited before Stripe finalized.
+const settledKey = "settled-"
+
+func sum(items []item) (minor int64) {
+	for _, i := range items {
+		minor += i.minor
+	}
+	return minor
+}
+
+func number(q *client.Invoice) string {
+	if q.Number == nil {
+		return ""
+	}
+	return *q.Number
+}
+
+// short cuts a text to so many characters.
+func short(text string, most int) string {
+	text = strings.ToValidUTF8(text, "�")
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// certificateLook is how often the files of the certificate are looked at, at most.
+const certificateLook = time.Second
+
+// certificate is that of the listener. Where its files have changed, they are read again for a new
+// connection.
+type certificate struct {
+	chain, key string // paths
+	log        *slog.Logger
+
+	mu      sync.Mutex
+	looked  time.Time
+	written [2]time.Time // the files, when they were read last
+	now     *tls.Certificate
+}
+
+// newCertificate reads the files of a certificate.
+func newCertificate(chain, key string, log *slog.Logger) (*certificate, error) {
+	c := &certificate{chain: chain, key: key, log: log, looked: time.Now()}
+	c.written = c.changes()
+	var err error
+	c.now, err = readCertificate(chain, key)
+	return c, err
+}
+
+// changes is when each of the files was written. It is zero for a file that is not there.
+func (c *certificate) changes() (at [2]time.Time) {
+	for i, path := range []string{c.chain, c.key} {
+		if info, err := os.Stat(path); err == nil {
+			at[i] = info.ModTime()
+		}
+	}
+	return at
+}
+
+// get is tls.Config's GetCertificate. New files that do not work leave the certificate as it was:
+// one of the two may not have been written yet.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked) < certificateLook {
+		return c.now, nil
+	}
+	c.looked = time.Now()
+	written := c.changes()
+	if written == c.written {
+		return c.now, nil
+	}
+	c.written = written
+	fresh, err := readCertificate(c.chain, c.key)
+	if err != nil {
+		c.log.Warn("the new TLS certificate cannot be used, the one before stays", "error", err)
+		return c.now, nil
+	}
+	c.now = fresh
+	c.log.Info("the TLS certificate was read again", "file", c.chain)
+	return c.now, nil
+}
+
+func readCertificate(chainPath, keyPath string) (*tls.Certificate, error) {
+	chain, err := readPEM("tls-cert", chainPath, "CERTIFICATE")
+	if err != nil {
+		return nil, err
+	}
+	key, err := readPEM("tls-key", keyPath, "PRIVATE KEY")
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		return nil, badSetting("tls-cert", "%s with --tls-key=%s: %s", chainPath, keyPath, strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	return &pair, nil
+}
+
+// readPEM reads a file that has at least one PEM block whose type ends in want.
+func readPEM(flag, path, want string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, badSetting(flag, "%w", err)
+	}
+	for rest := text; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return nil, badSetting(flag, "%s has no %s in PEM", path, strings.ToLower(want))
+		}
+		if strings.HasSuffix(block.Type, want) {
+			return text, nil
+		}
+	}
+}

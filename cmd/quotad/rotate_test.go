@@ -1,0 +1,312 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres"
+	"quotad/internal/testkit/pgtest"
+)
+
+// authority signs certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  string
+}
+
+func newAuthority(t testing.TB, name string) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{cert, key, pemOf("CERTIFICATE", der)}
+}
+
+// sign makes a certificate for 127.0.0.1, and its key.
+func (a *authority) sign(t testing.TB, name string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &private.PublicKey, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	privateDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pemOf("CERTIFICATE", der), pemOf("PRIVATE KEY", privateDER)
+}
+
+func pemOf(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keepsAsking sends hits, with an id and without, and reads, until the returned function is called. It then
+// fails the test where an answer was not as it should be.
+func (n *testNode) keepsAsking() (stop func()) {
+	ids, over := 0, make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				ids++
+				if a, err := n.try("POST", "/v1/hits", hitOf("acme", "requests", fmt.Sprintf(`,"id":"%p-%d"`, over, ids))); err != nil || a.status != 200 || a.at("degraded") != nil {
+					n.t.Errorf("a hit with an id: %+v, %v", a, err)
+				}
+			}
+		}
+	})
+	hits, stopHits := n.flood(3, "POST", "/v1/hits", hitOf("acme", "requests", ""))
+	reads, stopReads := n.flood(3, "GET", "/v1/customers/acme/quota", "")
+	stop = sync.OnceFunc(func() {
+		n.t.Helper()
+		stopHits()
+		stopReads()
+		close(over)
+		running.Wait()
+		for _, counts := range []*sync.Map{hits, reads} {
+			counts.Range(func(status, count any) bool {
+				if status != 200 {
+					n.t.Errorf("%v answers of status %v", count, status)
+				}
+				return true
+			})
+		}
+		if degraded := n.outcomes("degraded"); degraded > 0 {
+			n.t.Errorf("%d hits were let in without the database", degraded)
+		}
+	})
+	n.t.Cleanup(stop) // of a test that failed before
+	return stop
+}
+
+// renewed ends all sessions of the database between two hits, so that each is made again.
+func (n *testNode) renewed(adminURL string) {
+	n.t.Helper()
+	time.Sleep(1200 * time.Millisecond) // a session that was idle for a second is asked before it is used
+	execute(n.t, adminURL, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = 'quotad'`)
+	time.Sleep(100 * time.Millisecond)
+	n.hit(1).is(200).has("degraded", nil)
+	n.do("POST", "/v1/hits", hitOf("acme", "requests", fmt.Sprintf(`,"id":"after %d"`, time.Now().UnixNano()))).is(200).has("degraded", nil)
+}
+
+// short has pools make new connections all the time.
+const short = "&pool_max_conn_lifetime=50ms&pool_health_check_period=20ms"
+
+// withPasswords is a server that lets in the database's roles by their passwords alone.
+func withPasswords(t testing.TB) *pgtest.Instance {
+	t.Helper()
+	server := pgtest.Server(t)
+	write(t, filepath.Join(server.DataDir(), "pg_hba.conf"), "local postgres all trust\nlocal all all scram-sha-256\n")
+	execSQL(t, server.AdminURL(), `ALTER ROLE quotad PASSWORD 'first'; CREATE ROLE other LOGIN PASSWORD 'first' IN ROLE quotad; SELECT pg_reload_conf()`)
+	return server
+}
+
+// A new role and password in the URL's file are used for each new connection.
+func TestURLFileIsReadAgain(t *testing.T) {
+	server := withPasswords(t)
+	file := filepath.Join(t.TempDir(), "url")
+	urlOf := func(role, password string) string {
+		return strings.Replace(server.URL(), "quotad@", role+":"+password+"@", 1) + short + "\n"
+	}
+	write(t, file, urlOf("quotad", "first"))
+	p := program{lookupEnv: func(name string) (string, bool) {
+		if name != "QUOTAD_DATABASE_URL_FILE" {
+			return "", false
+		}
+		return file, true
+	}}
+	command, _, err := p.parse([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := start(t, command.(*settings).DatabaseURL)
+	n.setUp(fixed("l", 100_000_000))
+	stop := n.keepsAsking()
+	for i := range 5 {
+		role, password := []string{"other", "quotad"}[i%2], fmt.Sprintf("next%d", i)
+		execute(t, server.AdminURL(), "ALTER ROLE "+role+" PASSWORD '"+password+"'")
+		write(t, file+".new", urlOf(role, password))
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+		count := `SELECT count(*) FROM pg_stat_activity WHERE datname = 'quotad' AND usename = $1 AND backend_start > now() - interval '150 ms'`
+		eventually(t, 10*time.Second, "connections are made as the new role", func() bool { return query[int64](t, server.AdminURL(), count, role) > 0 })
+	}
+	write(t, file, "") // as while it is being written
+	time.Sleep(200 * time.Millisecond)
+	write(t, file, urlOf("other", "next4"))
+	stop()
+	n.renewed(server.AdminURL())
+}
+
+// So is a new password in a file of passwords.
+func TestPassfileIsReadAgain(t *testing.T) {
+	server := withPasswords(t)
+	file := filepath.Join(t.TempDir(), "passwords")
+	write(t, file, "*:*:*:quotad:first\n")
+	n := start(t, server.URL()+"&passfile="+url.QueryEscape(file))
+	n.setUp(fixed("l", 100_000_000))
+	stop := n.keepsAsking()
+	for i := range 5 {
+		password := fmt.Sprintf("next%d", i)
+		execute(t, server.AdminURL(), "ALTER ROLE quotad PASSWORD '"+password+"'")
+		write(t, file, "*:*:*:quotad:"+password+"\n")
+		time.Sleep(200 * time.Millisecond)
+	}
+	stop()
+	n.renewed(server.AdminURL())
+}
+
+// Certificates of the way to the database are replaced one file after the other, roots first.
+func TestDatabaseCertificatesAreReadAgain(t *testing.T) {
+	server := pgtest.Server(t)
+	dir, there := t.TempDir(), server.DataDir()
+	old, next := newAuthority(t, "old"), newAuthority(t, "next")
+	root, cert, key := filepath.Join(dir, "root"), filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	thereRoot, thereCert, thereKey := filepath.Join(there, "root"), filepath.Join(there, "cert"), filepath.Join(there, "key")
+	write(t, root, old.pem)
+	write(t, thereRoot, old.pem)
+	oldCert, oldKey := old.sign(t, "quotad")
+	write(t, cert, oldCert)
+	write(t, key, oldKey)
+	serverCert, serverKey := old.sign(t, "server")
+	write(t, thereCert, serverCert)
+	write(t, thereKey, serverKey)
+	pooler := server.Pooler(map[string]string{
+		"client_tls_sslmode": "verify-full", "client_tls_ca_file": thereRoot, "client_tls_cert_file": thereCert, "client_tls_key_file": thereKey,
+	})
+	by := func(cert, key string) string {
+		return fmt.Sprintf("postgres://quotad@%s/quotad?sslmode=verify-full&sslrootcert=%s&sslcert=%s&sslkey=%s", pooler.Address(), root, cert, key)
+	}
+	n := start(t, by(cert, key)+short)
+	n.setUp(fixed("l", 100_000_000))
+	stop := n.keepsAsking()
+	step := func() {
+		pooler.Reload()
+		time.Sleep(300 * time.Millisecond)
+	}
+	step()
+	write(t, root, old.pem+next.pem)
+	write(t, thereRoot, old.pem+next.pem)
+	step()
+	nextCert, nextKey := next.sign(t, "quotad")
+	write(t, cert, nextCert) // for a while it does not fit its key
+	step()
+	write(t, key, nextKey)
+	step()
+	serverCert, serverKey = next.sign(t, "server")
+	write(t, thereKey, serverKey)
+	write(t, thereCert, serverCert)
+	step()
+	write(t, root, next.pem)
+	write(t, thereRoot, next.pem)
+	step()
+	made := n.node.reads.Stat().NewConnsCount()
+	eventually(t, 10*time.Second, "connections are made by the last certificate", func() bool { return n.node.reads.Stat().NewConnsCount() > made+1 })
+	stop()
+	n.renewed(server.AdminURL())
+	// The certificate of before lets nobody in any more.
+	write(t, cert+".old", oldCert)
+	write(t, key+".old", oldKey)
+	if conn, err := postgres.Connect(pgtest.Context(t), by(cert+".old", key+".old"), nil); err == nil {
+		postgres.CloseConn(conn)
+		t.Error("the old certificate still works")
+	}
+}
+
+// The listener's own certificate is replaced while clients connect.
+func TestCertificateIsReadAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	one, next := newAuthority(t, "one"), newAuthority(t, "next")
+	put := func(a *authority) {
+		certPEM, keyPEM := a.sign(t, "quotad")
+		write(t, key, keyPEM)
+		time.Sleep(50 * time.Millisecond) // for a while the key does not fit
+		write(t, cert, certPEM)
+	}
+	put(one)
+	roots := x509.NewCertPool()
+	roots.AddCert(one.cert)
+	roots.AddCert(next.cert)
+	n := start(t, "", "--tls-cert="+cert, "--tls-key="+key)
+	n.client = newClient()
+	transport := n.client.Transport.(*http.Transport)
+	transport.TLSClientConfig, transport.DisableKeepAlives = &tls.Config{RootCAs: roots}, true
+	n.setUp(fixed("l", 100_000_000))
+	stop := n.keepsAsking()
+	issuer := func() string {
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(n.url, "https://"), &tls.Config{RootCAs: roots})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].Issuer.CommonName
+	}
+	if is := issuer(); is != "one" {
+		t.Errorf("the first certificate is of %q", is)
+	}
+	time.Sleep(1100 * time.Millisecond) // let the key be seen alone
+	put(next)
+	eventually(t, 5*time.Second, "the new certificate is served", func() bool { return issuer() == "next" })
+	write(t, cert, "no certificate")
+	time.Sleep(1100 * time.Millisecond)
+	if is := issuer(); is != "next" {
+		t.Errorf("after a file that is none, the certificate is of %q", is)
+	}
+	stop()
+	if !strings.Contains(n.log.String(), "the new TLS certificate cannot be used") {
+		t.Error("the log does not say that a file is no certificate")
+	}
+}

@@ -1,0 +1,245 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"quotad/internal/testkit/pgtest"
+)
+
+// owing is a node whose customer acme has one finalized invoice of 20.00 plus 19 %, due on
+// 15 February 2026. It returns the invoice's path.
+func owing(t *testing.T, before ...func(*node)) (*node, string) {
+	n := newNode(t)
+	n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-01-01T00:00:00Z"}`)
+	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"limits":[]}`)
+	n.want(201, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
+	n.bill(200, "acme", `{"taxes":[{"name":"VAT","percent":"19","inclusive":false}]}`)
+	for _, do := range before {
+		do(n)
+	}
+	n.settled("2026-02-01T01:00:10Z")
+	return n, "/v1/invoices/" + n.invoicesOf("acme")[0]
+}
+
+// stands says what an invoice says of money: status, paid, open, the payments and the reversed ones.
+func (n *node) stands(path string) string {
+	n.t.Helper()
+	i := n.want(200, "GET", path, "").json
+	list := func(name string) (all []string) {
+		some, _ := i[name].([]any)
+		for _, p := range some {
+			p := p.(map[string]any)
+			all = append(all, fmt.Sprintf("%v:%v %v", p["n"], p["kind"], p["amount_minor"]))
+		}
+		return all
+	}
+	return strings.TrimSpace(fmt.Sprintf("%v paid %v open %v %s", i["status"], i["paid_minor"], i["open_minor"],
+		strings.TrimSuffix(strings.Join(list("payments"), ", ")+" | "+strings.Join(list("reversed_payments"), ", "), " | ")))
+}
+
+func (n *node) standsAs(path, want string) {
+	n.t.Helper()
+	if got := n.stands(path); got != want {
+		n.t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// An invoice is paid in parts. Each part is noted once under its id. Only all of them make it paid, and
+// what is above what is open is refused.
+func TestPayInParts(t *testing.T) {
+	t.Parallel()
+	n, path := owing(t)
+	n.standsAs(path, "finalized paid 0 open 2380")
+	one := `{"amount_minor":1000,"reference":"part 1","id":"p1"}`
+	first := n.want(200, "POST", path+"/pay", one).json
+	if paid := first["payments"].([]any)[0].(map[string]any); paid["at"] != "2026-02-01T01:00:10Z" || paid["reference"] != "part 1" || first["paid_at"] != nil || first["reference"] != "part 1" {
+		t.Errorf("%v", first)
+	}
+	n.want(200, "POST", path+"/pay", one)
+	n.standsAs(path, "finalized paid 1000 open 1380 1:payment 1000")
+	for body, want := range map[string]string{
+		`{"amount_minor":1001,"reference":"part 1","id":"p1"}`: "422 ", `{"amount_minor":1000,"reference":"other","id":"p1"}`: "422 ",
+		`{"id":"p1"}`: "422 ", `{"amount_minor":1381}`: "409 ", `{"amount_minor":1381,"id":"p2"}`: "409 ",
+		`{"amount_minor":1,"id":""}`: "422 id", // a variable that is not set is no payment without an id
+	} {
+		if got := n.faultOf("POST", path+"/pay", body); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+	n.want(200, "POST", path+"/pay", `{"amount_minor":380,"id":"p2"}`) // a refused id is free
+	n.settled("2026-02-03T00:00:00Z")
+	last := n.want(200, "POST", path+"/pay", `{"id":"p3"}`).json
+	n.standsAs(path, "paid paid 2380 open 0 1:payment 1000, 2:payment 380, 3:payment 1000")
+	if last["paid_at"] != "2026-02-03T00:00:00Z" || last["reference"] != "part 1" || last["amount_due_minor"] != 2380. {
+		t.Errorf("%v", last)
+	}
+	n.want(200, "POST", path+"/pay", one) // the answer of a repeat is the invoice as it is now
+	n.want(409, "POST", path+"/pay", `{"amount_minor":1}`)
+	n.agreed("paid in parts")
+	if got := len(n.entries("")); got == 0 {
+		t.Error("nothing is audited")
+	}
+}
+
+// The id of a payment may be in the header, as that of a hit may.
+func TestPayByTheIdOfTheHeader(t *testing.T) {
+	t.Parallel()
+	n, path := owing(t)
+	for range 2 {
+		n.want(200, "POST", path+"/pay", `{"amount_minor":1000}`, "Idempotency-Key", `"p1"`)
+	}
+	n.want(200, "POST", path+"/pay", `{"amount_minor":1000,"id":"p1"}`)
+	n.want(422, "POST", path+"/pay", `{"amount_minor":999}`, "Idempotency-Key", "p1")
+	n.want(422, "POST", path+"/pay", `{"amount_minor":1,"id":"p2"}`, "Idempotency-Key", "p3")
+	n.want(422, "POST", path+"/pay", `{"amount_minor":1}`, "Idempotency-Key", `"p`)
+	n.standsAs(path, "finalized paid 1000 open 1380 1:payment 1000")
+}
+
+// A payment that bounced counts no more: its amount is open again. It is reversed once under its id.
+func TestReverseAPayment(t *testing.T) {
+	t.Parallel()
+	n, path := owing(t)
+	n.want(200, "POST", path+"/pay", `{"amount_minor":1000}`)
+	n.want(200, "POST", path+"/pay", `{}`)
+	reverse := path + "/payments/1/reverse"
+	n.want(200, "POST", reverse, `{"reason":"bounced","id":"r"}`)
+	n.want(200, "POST", reverse, `{"reason":"bounced","id":"r"}`)
+	n.standsAs(path, "finalized paid 1380 open 1000 2:payment 1380 | 1:payment 1000")
+	n.agreed("open again")
+	for _, c := range [][2]string{{reverse, `{"reason":"another","id":"r"}`}, {path + "/payments/2/reverse", `{"reason":"bounced","id":"r"}`}} {
+		if got := n.faultOf("POST", c[0], c[1]); got != "422 " {
+			t.Errorf("%s %s: %s", c[0], c[1], got)
+		}
+	}
+	n.want(409, "POST", reverse, `{"reason":"bounced","id":"r2"}`)
+	n.want(404, "POST", path+"/payments/3/reverse", `{"reason":"bounced","id":"r3"}`)
+	n.want(409, "POST", path+"/pay", `{"amount_minor":1001}`)
+	n.want(200, "POST", path+"/pay", `{"amount_minor":1000,"reference":"again"}`)
+	n.standsAs(path, "paid paid 2380 open 0 2:payment 1380, 3:payment 1000 | 1:payment 1000")
+	n.agreed("paid again")
+	reversed := n.want(200, "GET", path, "").json["reversed_payments"].([]any)[0].(map[string]any)
+	if reversed["reversed_at"] != "2026-02-01T01:00:10Z" || reversed["reversal_reason"] != "bounced" {
+		t.Errorf("%v", reversed)
+	}
+}
+
+// A note lowers what is open, and then pays back what was paid. What is reversed afterwards is open,
+// also of an invoice that notes took whole.
+func TestNotesAndPayments(t *testing.T) {
+	t.Parallel()
+	n, path := owing(t)
+	note := func(amount int, to, id string) map[string]any {
+		t.Helper()
+		made := n.want(201, "POST", path+"/credit-notes", fmt.Sprintf(`{"lines":[{"n":1,"amount_minor":%d}],"reason":"x","to":%q,"id":%q}`, amount, to, id)).json
+		return made["money"].(map[string]any)
+	}
+	goes := func(money map[string]any, want string) {
+		t.Helper()
+		if got := fmt.Sprint(money["open_minor"], money["credits_minor"], money["outside_minor"], money["returned_minor"]); got != want {
+			t.Errorf("the note's money went to %s, want %s", got, want)
+		}
+	}
+	n.want(200, "POST", path+"/pay", `{"amount_minor":2000}`)
+	goes(note(200, "credits", "n1"), "238 0 0 0") // of 380 that are open
+	n.standsAs(path, "finalized paid 2000 open 142 1:payment 2000")
+	goes(note(200, "credits", "n2"), "142 96 0 0")
+	n.standsAs(path, "paid paid 2000 open 0 1:payment 2000")
+	if at := n.want(200, "GET", path, "").json["paid_at"]; at != "2026-02-01T01:00:10Z" {
+		t.Errorf("paid at %v", at)
+	}
+	n.agreed("nothing is open")
+	goes(note(1600, "outside", "n3"), "0 0 1904 0")
+	n.standsAs(path, "credited paid 2000 open 0 1:payment 2000")
+	n.agreed("all is credited")
+	n.want(200, "POST", path+"/payments/1/reverse", `{"reason":"bounced","id":"r"}`)
+	n.standsAs(path, "finalized paid 0 open 2000  | 1:payment 2000")
+	n.agreed("open again, and credited whole")
+	n.want(409, "POST", path+"/void", `{"reason":"x"}`)
+	n.want(200, "POST", path+"/pay", `{}`)
+	n.standsAs(path, "credited paid 2000 open 0 2:payment 2000 | 1:payment 2000")
+	n.agreed("paid again")
+}
+
+// Credits pay at finalization, with money. What a note pays outside is at most the money and the paid
+// credits. The rest returns to the gift, with its expiry.
+func TestNotesReturnToCredits(t *testing.T) {
+	t.Parallel()
+	n, path := owing(t, func(n *node) {
+		n.want(201, "POST", "/v1/customers/acme/credits", `{"amount_minor":500,"currency":"USD","id":"gift","expires_at":"2026-03-01T00:00:00Z"}`)
+		n.want(201, "POST", "/v1/customers/acme/credits", `{"amount_minor":300,"currency":"USD","id":"bought","kind":"paid"}`)
+	})
+	n.want(200, "POST", path+"/pay", `{}`)
+	n.standsAs(path, "paid paid 1580 open 0 1:payment 1580")
+	made := n.want(201, "POST", path+"/credit-notes", `{"lines":[{"n":1,"amount_minor":2000}],"reason":"x","to":"outside","id":"n"}`).json["money"].(map[string]any)
+	if made["outside_minor"] != 1880. || made["returned_minor"] != 500. {
+		t.Errorf("%v", made)
+	}
+	credits := n.want(200, "GET", "/v1/customers/acme/credits", "").json
+	for _, c := range credits["balances"].([]any) {
+		c := c.(map[string]any)
+		want := map[string]any{"gift": 500., "bought": 0.}[c["id"].(string)]
+		if c["left_minor"] != want || c["id"] == "gift" && c["expires_at"] != "2026-03-01T00:00:00Z" {
+			t.Errorf("%v", c)
+		}
+	}
+	n.agreed("returned by a note")
+}
+
+// Void takes what nobody paid, or what credits alone paid. These live on for 30 days at least. A payment
+// that stands keeps it.
+func TestVoidAndPayments(t *testing.T) {
+	t.Parallel()
+	n, path := owing(t, func(n *node) {
+		n.want(201, "POST", "/v1/customers/acme/credits", `{"amount_minor":400,"currency":"USD","id":"brief","expires_at":"2026-02-05T00:00:00Z"}`)
+		n.want(201, "POST", "/v1/customers/acme/credits", `{"amount_minor":5000,"currency":"USD","id":"long","expires_at":"2027-01-01T00:00:00Z"}`)
+	})
+	n.standsAs(path, "paid paid 0 open 0")
+	n.want(200, "POST", path+"/void", `{"reason":"x","reissue":true}`)
+	n.agreed("void, and credits alone had paid")
+	for _, c := range n.want(200, "GET", "/v1/customers/acme/credits", "").json["balances"].([]any) {
+		c := c.(map[string]any)
+		want := map[string]string{"brief": "400 2026-03-03T01:00:10Z", "long": "5000 2027-01-01T00:00:00Z"}[c["id"].(string)]
+		if got := fmt.Sprintf("%v %v", c["left_minor"], c["expires_at"]); got != want {
+			t.Errorf("%v has %s, want %s", c["id"], got, want)
+		}
+	}
+
+	n, path = owing(t)
+	n.want(200, "POST", path+"/pay", `{"amount_minor":1}`)
+	n.want(409, "POST", path+"/void", `{"reason":"x"}`)
+	n.want(200, "POST", path+"/pay", `{}`)
+	n.want(409, "POST", path+"/void", `{"reason":"x"}`)
+	n.want(200, "POST", path+"/payments/1/reverse", `{"reason":"x","id":"r1"}`)
+	n.want(409, "POST", path+"/void", `{"reason":"x"}`)
+	n.want(200, "POST", path+"/payments/2/reverse", `{"reason":"x","id":"r2"}`)
+	n.want(200, "POST", path+"/void", `{"reason":"x"}`)
+	n.standsAs(path, "void paid 0 open 0  | 1:payment 1, 2:payment 2379")
+	n.want(409, "POST", path+"/void", `{"reason":"x"}`)
+	n.want(409, "POST", path+"/pay", `{}`)
+	n.agreed("void after its payments were reversed")
+}
+
+// A node of the version before notes a payment by the status alone. The database adds what it leaves
+// out, and refuses to let it void what a payment paid.
+func TestOlderNodesPay(t *testing.T) {
+	t.Parallel()
+	n, path := owing(t)
+	id := "'" + strings.TrimPrefix(path, "/v1/invoices/") + "'"
+	n.want(200, "POST", path+"/pay", `{"amount_minor":1000}`)
+	pool := n.store.Pool()
+	if _, err := pool.Exec(pgtest.Context(t), `UPDATE invoices SET status = 'void', void_reason = 'x' WHERE id = `+id); err == nil || !strings.Contains(err.Error(), "cannot become void") {
+		t.Errorf("told %v", err)
+	}
+	_, err := pool.Exec(pgtest.Context(t), `UPDATE invoices SET status = 'paid', reference = 'older', paid_at = 1769907700000000, paid_minor = 2380 WHERE id = `+id)
+	check(t, err)
+	n.standsAs(path, "paid paid 2380 open 0 1:payment 1000, 2:payment 1380")
+	if i := n.want(200, "GET", path, "").json; i["reference"] != "older" || i["paid_at"] != "2026-02-01T01:01:40Z" {
+		t.Errorf("%v", i)
+	}
+	n.agreed("an older node noted a payment")
+	n.want(200, "POST", path+"/payments/2/reverse", `{"reason":"x","id":"r"}`)
+	n.standsAs(path, "finalized paid 1000 open 1380 1:payment 1000 | 2:payment 1380")
+	n.agreed("which is reversed")
+}

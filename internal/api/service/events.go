@@ -1,0 +1,59 @@
+package service
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"quotad/client"
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
+	"quotad/internal/events"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+)
+
+// eventFilter reads which events are asked for.
+func eventFilter(q request.Query) (f store.EventFilter, err error) {
+	if text, given := q["after"]; given {
+		f.After, err = strconv.ParseInt(text, 10, 64)
+		if err != nil || f.After < 0 || strconv.FormatInt(f.After, 10) != text {
+			return f, problem.Invalid("after", "must be the id of an event, such as 4711, or 0 for all: send the last id that you have")
+		}
+	}
+	if text, given := q["type"]; given {
+		if f.Type = text; !events.Known(text) {
+			return f, problem.Invalid("type", "is no type of events: it is one of "+strings.Join(events.Types, ", "))
+		}
+	}
+	if text, given := q["customer"]; given {
+		if f.Customer = text; !plans.ValidCustomerKey(text) {
+			return f, problem.Invalid("customer", "must be the key of a customer: leave it out for the events of all")
+		}
+	}
+	return f, nil
+}
+
+func (s *Room) listEvents(c *serve.Call) (serve.Answer, error) {
+	f, err := eventFilter(c.Query)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	list, err := s.Store.Events(c.Ctx(), f, c.Query.Page())
+	return serve.ListAnswer(list, err, events.Shown.Show)
+}
+
+var eventParams = append([]apidoc.Param{
+	{Name: "after", Type: "integer", Doc: "Events with a higher id only: send the last one that you have."},
+	{Name: "type", Type: "string", Doc: "Events of this type only.", Enum: events.Types},
+	{Name: "customer", Type: "string", Doc: "Events of this customer only, by its key as it is now."},
+}, request.Paging...)
+
+func (s *Room) eventRoutes() []serve.Route {
+	return []serve.Route{{Operation: apidoc.Operation{
+		Method: "GET", Pattern: "/v1/events", Access: apidoc.Readers, Tag: "Events", ID: "listEvents", Summary: "List what happened",
+		Params: eventParams, Response: reflect.TypeFor[client.List[client.Event]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+	}, Handle: s.listEvents}}
+}

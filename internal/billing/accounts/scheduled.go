@@ -1,0 +1,62 @@
+package accounts
+
+import (
+	"context"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/timeline"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+)
+
+const currencyOf = `SELECT document->>'currency' FROM plan_versions WHERE plan_id = $1 AND version = $2`
+
+// scheduledEnd is store.Billing's End.
+func (h *Hooks) scheduledEnd(ctx context.Context, w *store.Writing, customer int64, s *store.Scheduled) (at int64, err error) {
+	c, line, err := h.standing(ctx, w, customer)
+	if err != nil {
+		return 0, err
+	}
+	if c == nil || c.Open == nil {
+		return 0, plans.ErrNoOpenPeriod
+	}
+	running, ok, err := line.At(*c.Open, c.Now)
+	if err == nil && !ok {
+		err = plans.ErrNoOpenPeriod
+	}
+	if err != nil {
+		return 0, err
+	}
+	if s.Until == "" {
+		if s.Until = plans.UntilPeriodEnd; running.Base != nil {
+			s.Until = plans.UntilBaseEnd
+		}
+	}
+	at = running.End
+	if s.Until == plans.UntilBaseEnd {
+		at = endOfBase(line, running)
+	}
+	if ends := c.Account.EndsAt; ends != nil && *ends <= at {
+		return 0, plans.ErrEndsFirst
+	}
+	var currency string
+	if err := w.QueryRow(ctx, currencyOf, s.PlanID, s.Version()).Scan(&currency); err != nil {
+		return 0, err
+	}
+	if currency != c.Account.Currency {
+		return 0, billing.ErrCurrency
+	}
+	return at, nil
+}
+
+// endOfBase is the end of the last period that the base price of one is for, as things are.
+func endOfBase(line *timeline.Timeline, p billing.Period) int64 {
+	for base := p.Base; base != nil; {
+		next, ok := line.Next(&p)
+		if !ok || next.Chain != p.Chain || next.Base == nil || next.PlanID != p.PlanID || next.Base.FullEnd != base.FullEnd {
+			break
+		}
+		p = next
+	}
+	return p.End
+}

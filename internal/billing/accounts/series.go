@@ -1,0 +1,107 @@
+package accounts
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/plans/store"
+)
+
+// A seller has two series of numbers for each prefix: that of customers on test clocks is one of its
+// own. The next number of the seller's prefix is in its row, and others are in seller_numbers. A prefix
+// that was left goes on where it was, if the seller takes it again.
+
+// maxPrefix is the length of the longest prefix of numbers, bytes.
+const maxPrefix = 20
+
+// prefixes checks those of a seller, each for itself and beside the other.
+func (c *checked) prefixes(in *SellerInput) {
+	const asTest = "must not begin with " + billing.TestPrefix + ", as the numbers of customers on test clocks do"
+	for _, p := range []struct{ field, prefix string }{{"prefix", in.Prefix}, {"credit_note_prefix", in.CreditNotePrefix}} {
+		c.text(p.field, p.prefix, false)
+		if len(p.prefix) > maxPrefix {
+			c.add(p.field, "must be at most %d bytes", maxPrefix)
+		}
+		if strings.HasPrefix(p.prefix, billing.TestPrefix) {
+			c.add(p.field, asTest)
+		}
+	}
+	if in.CreditNotePrefix != "" && sameNumber(in.Prefix, in.CreditNotePrefix) {
+		c.add("credit_note_prefix", "must be such that no credit note could have the number of an invoice: beside the prefix %q it could", in.Prefix)
+	}
+}
+
+// sameNumber reports whether series of two prefixes could give one number, which is a prefix and an
+// integer above 0.
+func sameNumber(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	rest, begins := strings.CutPrefix(b, a)
+	return begins && strings.Trim(rest, "0123456789") == "" && !strings.HasPrefix(rest, "0")
+}
+
+// series is one of a seller's.
+type series struct{ Name, Prefix string }
+
+// seriesOf are both series of a prefix.
+func seriesOf(prefix string) [2]series {
+	return [2]series{
+		{billing.SeriesLive, billing.PrefixIn(billing.SeriesLive, prefix)}, {billing.SeriesTest, billing.PrefixIn(billing.SeriesTest, prefix)},
+	}
+}
+
+// givenSeries are the series of a seller that gave numbers.
+const givenSeries = `
+	SELECT w.series, w.prefix FROM sellers s,
+		LATERAL (VALUES ('live', s.prefix, s.next_number), ('test', 'TEST-' || s.prefix, s.next_test_number)) AS w (series, prefix, next)
+	WHERE s.key = $1 AND w.next > 1
+	UNION SELECT series, prefix FROM seller_numbers WHERE seller = $1 AND next_number > 1`
+
+// checkSeries refuses prefixes with which two series of the seller could give one number. Series that
+// gave numbers before count. The seller's row is locked. The error is model.FieldErrors.
+func checkSeries(ctx context.Context, w *store.Writing, old *Seller, in *SellerInput) error {
+	rows, _ := w.Query(ctx, givenSeries, in.Key)
+	given, err := pgx.CollectRows(rows, pgx.RowToStructByPos[series])
+	if err != nil {
+		return err
+	}
+	type place struct{ field, prefix string }
+	var next []place
+	if in.Prefix != old.Prefix {
+		next = append(next, place{"prefix", in.Prefix})
+	}
+	if in.CreditNotePrefix != old.CreditNotePrefix && in.CreditNotePrefix != "" {
+		next = append(next, place{"credit_note_prefix", in.CreditNotePrefix})
+	}
+	invoices, notes := seriesOf(in.Prefix), seriesOf(in.CreditNotePrefix)
+	all := append(given, invoices[:]...)
+	if in.CreditNotePrefix != "" {
+		all = append(all, notes[:]...)
+	}
+	var c checked
+	for _, p := range next {
+		for _, s := range seriesOf(p.prefix) {
+			for _, other := range all {
+				if s != other && sameNumber(s.Prefix, other.Prefix) && len(c.bad) == 0 {
+					c.add(p.field, "must be another one: it could give a number that the seller's series with the prefix %q gives or gave, such as %s", other.Prefix, shared(s.Prefix, other.Prefix))
+				}
+			}
+		}
+	}
+	if len(c.bad) > 0 {
+		return c.bad
+	}
+	return nil
+}
+
+// shared is a number that both prefixes could begin.
+func shared(a, b string) string {
+	if len(a) < len(b) {
+		a = b
+	}
+	return a + "1"
+}

@@ -1,0 +1,117 @@
+package closing
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/invoices"
+	"quotad/internal/postgres"
+)
+
+// previewTimeout bounds a preview: other writes of admins wait for it.
+const previewTimeout = 3 * time.Second
+
+// previewPeriods bounds how many periods a preview closes: each takes some 20 ms, in which admins wait.
+const previewPeriods = 24
+
+// Preview is what a change would make.
+type Preview struct {
+	At       int64            // when it counts, µs by the customer's clock
+	Invoice  *billing.Invoice // the draft of the period that ends there, with the usage so far; nil: none is made
+	Upcoming *billing.Invoice // of the period that runs from there on; nil: none does
+}
+
+// Preview tries a change, see accounts.Try, and closes what ends by its instant as the worker does. Counters
+// are not fenced: usage that comes later is not in it. look reads in the same transaction what the change
+// alone has written. Errors are those of accounts.Try and of look, and
+// billing.ErrFarPreview.
+func (w *Worker) Preview(ctx context.Context, key string, t *accounts.Trial, look func(ctx context.Context, tx pgx.Tx) error) (p *Preview, err error) {
+	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
+	defer cancel()
+	err = w.accounts.Try(ctx, key, t, func(ctx context.Context, tx pgx.Tx, customer, at int64) error {
+		if err := look(ctx, tx); err != nil {
+			return err
+		}
+		p = &Preview{At: at}
+		return w.foresee(ctx, tx, customer, p)
+	})
+	return p, err
+}
+
+// foresee does all steps of a customer up to an instant, and assembles the invoice of the period after it.
+func (w *Worker) foresee(ctx context.Context, tx pgx.Tx, customer int64, p *Preview) error {
+	ids := []int64{customer}
+	for closed := 0; ; {
+		b := new(pgx.Batch)
+		read, next := accounts.QueueCustomers(b, ids, p.At), accounts.QueueStepsAtOnce(b, ids, p.At)
+		if err := postgres.Send(ctx, tx, b); err != nil {
+			return err
+		}
+		c, s := read[customer], next[customer]
+		if c == nil {
+			return billing.ErrAnonymous
+		}
+		c.Now = max(c.Now, p.At)
+		if s.Kind == "" || s.At > p.At {
+			return w.foreseeNext(ctx, tx, c, p)
+		}
+		if s.Kind == accounts.StepClose {
+			if closed++; closed > previewPeriods {
+				return billing.ErrFarPreview
+			}
+		}
+		j := &job{c: c, at: s.At, draft: s.Draft}
+		if err := w.foreseeStep(ctx, tx, s.Kind, j); err != nil {
+			return err
+		}
+		if t := j.task; s.Kind == accounts.StepClose && t.Period.End == p.At && !t.Empty() {
+			p.Invoice = &t.Result.Invoice
+			p.Invoice.ID = "" // it goes with the transaction
+		}
+	}
+}
+
+// foreseeStep does a step as doSteps does, without a fence.
+func (w *Worker) foreseeStep(ctx context.Context, tx pgx.Tx, kind string, j *job) (err error) {
+	due := []*job{j}
+	if kind == accounts.StepClose {
+		lines, err := accounts.Timelines(ctx, tx, customersOf(due))
+		if err == nil {
+			err = w.closeFenced(ctx, tx, due, lines)
+		}
+		if err != nil {
+			return err
+		}
+		return j.err
+	}
+	_, _, err = w.doSteps(ctx, tx, map[string][]*job{kind: due})
+	if err == nil {
+		err = j.err
+	}
+	return err
+}
+
+// foreseeNext assembles the invoice of the period that runs at the instant of a change, if one does.
+func (w *Worker) foreseeNext(ctx context.Context, tx pgx.Tx, c *accounts.Customer, p *Preview) error {
+	if c.Open == nil || c.Open.Start > p.At {
+		return nil
+	}
+	lines, err := accounts.Timelines(ctx, tx, map[int64]*accounts.Customer{c.ID: c})
+	if err != nil {
+		return err
+	}
+	t := invoices.PeriodTask(c, lines[c.ID], c.Open, 0)
+	if err := w.invoices.Assemble(ctx, tx, []*invoices.Task{t}); err != nil {
+		return err
+	}
+	if t.Err != nil {
+		return fmt.Errorf("the invoice after the change: %w", t.Err)
+	}
+	p.Upcoming = &t.Result.Invoice
+	return nil
+}

@@ -1,0 +1,213 @@
+package invoices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/postgres"
+)
+
+// Once names a request by its id, which is the customer's for ever. ID "" is a request without one.
+type Once struct {
+	ID      string
+	Payload int64 // what was asked for, as one number
+}
+
+// request is how rows keep it: nil without an id.
+func (o Once) request() (id *string, payload *int64) {
+	if o.ID == "" {
+		return nil, nil
+	}
+	return &o.ID, &o.Payload
+}
+
+// done reports whether the request was done before. statement finds its payload. The error is
+// billing.ErrOtherPayload where the id stands for another one.
+func (o Once) done(ctx context.Context, tx pgx.Tx, statement string, customer int64) (bool, error) {
+	if o.ID == "" {
+		return false, nil
+	}
+	var stored int64
+	switch err := tx.QueryRow(ctx, statement, customer, o.ID).Scan(&stored); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, nil
+	case err == nil && stored != o.Payload:
+		return false, billing.ErrOtherPayload
+	default:
+		return err == nil, err
+	}
+}
+
+const setStatus = `UPDATE invoices SET status = $2 WHERE id = $1::uuid AND status <> $2`
+
+const (
+	paidByRequest     = `SELECT payload FROM payments WHERE customer_id = $1 AND request = $2`
+	reversedByRequest = `SELECT reversal_payload FROM payments WHERE customer_id = $1 AND reversal_request = $2`
+)
+
+const insertPayment = `
+	INSERT INTO payments (invoice_id, n, customer_id, kind, amount_minor, reference, at, request, payload)
+	VALUES ($1::uuid, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+const reversePayment = `
+	UPDATE payments SET reversed_at = $3, reversal_reason = $4, reversal_request = $5, reversal_payload = $6
+	WHERE invoice_id = $1::uuid AND n = $2`
+
+var notPayable = "only invoices that are finalized and not paid yet can be paid"
+
+// Pay notes that a finalized invoice was paid now: so much of it, in minor units, or all that is open
+// where amount is 0. reference names the payment, for people. Errors: billing.ErrUnknownInvoice,
+// billing.StateError, billing.ErrMoreThanOpen, billing.ErrOtherPayload, billing.ErrTooManyPayments.
+func (is *Invoices) Pay(ctx context.Context, id string, amount int64, reference string, once Once) (*billing.Invoice, error) {
+	action := &act{word: "pay"}
+	return is.onInvoice(ctx, id, action, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
+		if done, err := once.done(ctx, tx, paidByRequest, c.ID); done || err != nil {
+			action.word = ""
+			return err
+		}
+		open := i.OpenMinor()
+		switch {
+		case i.Status != billing.StatusFinalized:
+			return &billing.StateError{Status: i.Status, Want: notPayable}
+		case amount > open:
+			return fmt.Errorf("%w: %d is open, in minor units", billing.ErrMoreThanOpen, open)
+		case amount == 0:
+			amount = open
+		}
+		b := new(pgx.Batch)
+		p, err := queuePayment(b, c, i, billing.Payment{Kind: billing.PaymentMoney, AmountMinor: amount, Reference: reference}, once)
+		if err != nil {
+			return err
+		}
+		action.payment = auditPayment(p)
+		b.Queue(setStatus, id, i.StatusNow())
+		return postgres.Send(ctx, tx, b)
+	})
+}
+
+// queuePayment adds a payment to an invoice, at the customer's now.
+func queuePayment(b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, p billing.Payment, once Once) (*billing.Payment, error) {
+	if len(i.Payments) >= billing.MaxPayments {
+		return nil, billing.ErrTooManyPayments
+	}
+	p.N, p.At = len(i.Payments)+1, c.Now
+	request, payload := once.request()
+	b.Queue(insertPayment, i.ID, p.N, c.ID, p.Kind, p.AmountMinor, text(p.Reference), p.At, request, payload)
+	i.SetPayments(append(i.Payments, p))
+	return &i.Payments[p.N-1], nil
+}
+
+// Reverse takes back the n-th payment of an invoice, such as a debit that bounced: its amount is open
+// again. Credits that paid are returned, and live on for billing.ReturnedFor at least. Errors:
+// billing.ErrUnknownInvoice, billing.ErrUnknownPayment, billing.ErrReversed, billing.ErrNoted,
+// billing.ErrOtherPayload.
+func (is *Invoices) Reverse(ctx context.Context, id string, n int, reason string, once Once) (*billing.Invoice, error) {
+	action := &act{word: "reverse"}
+	return is.onInvoice(ctx, id, action, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
+		if done, err := once.done(ctx, tx, reversedByRequest, c.ID); done || err != nil {
+			action.word = ""
+			return err
+		}
+		if n < 1 || n > len(i.Payments) {
+			return billing.ErrUnknownPayment
+		}
+		p := &i.Payments[n-1]
+		if p.ReversedAt != nil {
+			return billing.ErrReversed
+		}
+		b := new(pgx.Batch)
+		request, payload := once.request()
+		b.Queue(reversePayment, id, n, c.Now, reason, request, payload)
+		if p.Kind == billing.PaymentCredits {
+			if err := is.returnPayment(ctx, tx, b, c, i, p); err != nil {
+				return err
+			}
+		}
+		p.ReversedAt, p.Reason = &c.Now, reason
+		action.payment = auditPayment(p)
+		b.Queue(setStatus, id, i.StatusNow())
+		return postgres.Send(ctx, tx, b)
+	})
+}
+
+// returnPayment returns the credits of a payment, unless a credit note returned some of them.
+func (is *Invoices) returnPayment(ctx context.Context, tx pgx.Tx, b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, p *billing.Payment) error {
+	all, err := appliedTo(ctx, tx, i)
+	if err != nil {
+		return err
+	}
+	var applied []assembly.Applied
+	sum := int64(0)
+	for _, a := range all {
+		if a.Payment == p.N {
+			applied, sum = append(applied, a), sum+a.Minor
+		}
+	}
+	if sum != p.AmountMinor {
+		return billing.ErrNoted
+	}
+	return queueReturned(b, c, i, applied)
+}
+
+// Entries of what was applied when the invoice was finalized, and returned when it became void, have it
+// as their invoice. All others name the payment; those of credit notes may name the invoice alone.
+const creditsOfInvoice = `
+	SELECT e.credit_id, c.kind, e.payment, -sum(e.amount_minor)::bigint FROM (
+		SELECT customer_id, credit_id, 0 AS payment, amount_minor, n FROM credit_entries WHERE invoice_id = $1::uuid AND kind IN ('applied', 'returned') AND paid_invoice IS NULL
+		UNION ALL
+		SELECT customer_id, credit_id, coalesce(paid_n, 0), amount_minor, n FROM credit_entries WHERE paid_invoice = $1::uuid
+	) e JOIN credits c ON c.customer_id = e.customer_id AND c.id = e.credit_id
+	GROUP BY e.customer_id, e.credit_id, c.kind, e.payment, c.priority, c.expires_at, c.seq HAVING sum(e.amount_minor) < 0
+	ORDER BY e.payment, c.priority, c.expires_at NULLS LAST, c.kind <> 'promotional', c.seq`
+
+// appliedTo is what credits pay of an invoice, in the order in which they were applied.
+func appliedTo(ctx context.Context, q postgres.Querier, i *billing.Invoice) ([]assembly.Applied, error) {
+	rows, _ := q.Query(ctx, creditsOfInvoice, i.ID)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a assembly.Applied, err error) {
+		return a, row.Scan(&a.Credit, &a.Kind, &a.Payment, &a.Minor)
+	})
+}
+
+// returnedEntry books back what a credit paid of an invoice. by is the credit note that returns it, or
+// the invoice itself where it becomes void.
+func returnedEntry(c *accounts.Customer, i *billing.Invoice, a assembly.Applied, by string) entryRow {
+	e := entryRow{Customer: c.ID, Credit: a.Credit, Kind: billing.EntryReturned, AmountMinor: a.Minor, At: c.Now}
+	switch {
+	case a.Payment > 0:
+		e.PaidInvoice, e.PaidN = &i.ID, &a.Payment
+	case by != i.ID:
+		e.PaidInvoice = &i.ID
+	}
+	if by != i.ID || a.Payment == 0 {
+		e.Invoice = &by
+	}
+	return e
+}
+
+const liveOn = `
+	UPDATE credits SET expires_at = greatest(expires_at, $3) WHERE customer_id = $1 AND id = ANY ($2) AND expires_at IS NOT NULL`
+
+// queueReturned returns to credits what they paid of an invoice, and lets them live on.
+func queueReturned(b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, applied []assembly.Applied) error {
+	var ids []string
+	for _, a := range applied { // one after another: a credit may have paid twice
+		ids = append(ids, a.Credit)
+		if err := postgres.QueueRows(b, bookEntries, []entryRow{returnedEntry(c, i, a, i.ID)}); err != nil {
+			return err
+		}
+	}
+	if len(ids) > 0 {
+		b.Queue(liveOn, c.ID, ids, c.Now+billing.ReturnedFor)
+	}
+	return nil
+}
+
+func auditPayment(p *billing.Payment) *paymentAudit {
+	return &paymentAudit{p.N, p.Kind, p.AmountMinor, p.Reference, p.Reason}
+}

@@ -1,0 +1,117 @@
+package rating
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/cockroachdb/apd/v3"
+
+	"quotad/internal/billing"
+	"quotad/internal/plans"
+)
+
+// Level is what is billed of a level meter in a period, in millionths of a unit, 0 or more.
+type Level struct{ micro *big.Int }
+
+// Held is what a customer held of a level meter in a period [a,b): the integral over it, in
+// units · µs, the most that was held at any instant, and what was held last.
+type Held struct {
+	Integral   *big.Int
+	Peak, Last int64
+}
+
+// Level is what a price bills of what was held in a period of length µs, which is above 0. An average
+// is rounded to 6 digits, half up.
+func (p *Price) Level(h Held, length int64) Level {
+	switch p.levelBy {
+	case plans.ByPeak:
+		return Level{micro(h.Peak)}
+	case plans.ByLast:
+		return Level{micro(h.Last)}
+	}
+	return Average(h.Integral, length)
+}
+
+// Average is an integral over a length, µs, as a level: rounded half up.
+func Average(integral *big.Int, length int64) Level {
+	n := new(big.Int).Mul(integral, millionths)
+	n.Lsh(n, 1).Add(n, big.NewInt(length))
+	return Level{n.Quo(n, new(big.Int).Lsh(big.NewInt(length), 1))}
+}
+
+// ReadLevel reads what String wrote.
+func ReadLevel(s string) (Level, error) {
+	before, after, _ := strings.Cut(s, ".")
+	n, ok := new(big.Int).SetString(before+after, 10)
+	if !ok || len(after) != 6 || n.Sign() < 0 {
+		return Level{}, fmt.Errorf("a level of %q", plans.Shorten(s))
+	}
+	return Level{n}, nil
+}
+
+// String is the level with 6 digits after the point: "3.500000".
+func (l Level) String() string {
+	before, after := new(big.Int).QuoRem(l.micro, millionths, new(big.Int))
+	return fmt.Sprintf("%s.%06d", before, after.Int64())
+}
+
+// Text is the level for people: "1,234.5".
+func (l Level) Text() string { return Short(l.String()) }
+
+// Quantity is the level rounded to units, half up.
+func (l Level) Quantity() int64 { return whole(l.micro) }
+
+// RateLevel computes the line of a level in the period s. The whole price rates it, with all included
+// units, unrounded, and held between the whole minimum and maximum. The part of that which the period is
+// of the full one is rounded once. Tiers are those of the whole price.
+//
+// It is ErrTooLarge as Rate is.
+func (p *Price) RateLevel(l Level, s Span) (Line, error) {
+	line := Line{Included: p.included, Tiers: []TierAmount{}}
+	overage := new(big.Int).Sub(l.micro, micro(p.included))
+	if overage.Sign() < 0 {
+		overage.SetInt64(0)
+	}
+	line.Overage = whole(overage)
+	var exact apd.Decimal
+	if err := p.charge(&line, overage, &exact); err != nil {
+		return Line{}, err
+	}
+	line.Exact = text(&exact)
+	// Both bounds are whole minor units, so a fraction of minor units is compared with them.
+	amount, scale := minorUnits(&exact, p.exponent)
+	bound := func(minor int64) *big.Int { return new(big.Int).Mul(big.NewInt(minor), scale) }
+	if least := bound(p.minimum); amount.Cmp(least) < 0 {
+		amount, line.Applied = least, billing.AppliedMinimum
+	}
+	if p.maximum != nil {
+		if most := bound(*p.maximum); amount.Cmp(most) > 0 {
+			amount, line.Applied = most, billing.AppliedMaximum
+		}
+	}
+	if !s.whole() {
+		amount.Mul(amount, big.NewInt(s.until(s.To)-s.until(s.From)))
+		scale = new(big.Int).Mul(scale, big.NewInt(s.length()))
+	}
+	rounded := amount.Lsh(amount, 1).Add(amount, scale)
+	rounded.Quo(rounded, new(big.Int).Lsh(scale, 1))
+	if !rounded.IsInt64() || tooLarge(rounded.Int64()) {
+		return line, ErrTooLarge
+	}
+	line.AmountMinor = rounded.Int64()
+	return line, nil
+}
+
+// minorUnits is an amount in major units as a fraction of minor units: amount/scale.
+func minorUnits(exact *apd.Decimal, exponent int) (amount, scale *big.Int) {
+	amount, scale = exact.Coeff.MathBigInt(), big.NewInt(1)
+	if shift := int64(exact.Exponent) + int64(exponent); shift >= 0 {
+		amount.Mul(amount, power(shift))
+	} else {
+		scale = power(-shift)
+	}
+	return amount, scale
+}
+
+func power(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }

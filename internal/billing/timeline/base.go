@@ -1,0 +1,125 @@
+package timeline
+
+import "quotad/internal/billing"
+
+// A base price may be for more intervals than one. Then each of its periods keeps it as the period
+// before had it. Another one begins where a chain begins, where its intervals are over, and at a
+// change of plan, anchor, zone or interval, or of anything that was to count at once.
+
+// Close says where the base price of a period ends, as is known when the period ends. next is the
+// period that follows, nil for none.
+func (t *Timeline) Close(p, next *billing.Period) {
+	if p.Base == nil {
+		return
+	}
+	b := *p.Base
+	if b.End = p.End; next != nil && next.Chain == p.Chain && next.Base != nil && next.Base.N <= p.N {
+		b.End = t.baseEnd(&b, p.End)
+	}
+	p.Base = &b
+}
+
+// newBase is the base price that begins with a period, nil if it is for one interval.
+func (t *Timeline) newBase(p *billing.Period) *billing.Base {
+	every := t.every(p)
+	if every <= 1 {
+		return nil
+	}
+	b := p.BaseOf()
+	b.FullStart, b.FullEnd = t.Periods.Whole(p.Start, every)
+	b.To, b.End = t.known(p.Start, b.FullEnd), 0
+	return &b
+}
+
+func (t *Timeline) every(p *billing.Period) int {
+	for _, v := range t.Versions {
+		if v.PlanID == p.PlanID && v.Number == p.Version {
+			return v.BaseEvery
+		}
+	}
+	return 1
+}
+
+// nextBase is the base price of the period that follows p.
+func (t *Timeline) nextBase(p, next *billing.Period) *billing.Base {
+	odd := p.End != p.FullEnd && (t.TrialEnd == nil || *t.TrialEnd != p.End)
+	if !long(p) || !t.goesOn(p.Base, next, odd) {
+		return t.newBase(next)
+	}
+	if p.Trial {
+		return t.charge(*p.Base, next)
+	}
+	b := *p.Base
+	b.To, b.End, b.Over = max(b.To, t.baseEnd(&b, p.End)), 0, nil
+	return &b
+}
+
+// long reports whether the base price of a period is for more intervals than one.
+func long(p *billing.Period) bool {
+	return p.Base != nil && (p.Base.FullStart < p.FullStart || p.Base.FullEnd > p.FullEnd)
+}
+
+// charge begins to charge a base price whose intervals run already, as a trial ends.
+func (t *Timeline) charge(b billing.Base, p *billing.Period) *billing.Base {
+	b.N, b.Start, b.To, b.End = p.N, p.Start, t.known(p.Start, b.FullEnd), 0
+	b.Late, b.Over = false, nil
+	return &b
+}
+
+// baseAgain is the base price of the open period p whose terms count from its very start. again is p
+// by these terms. What an invoice has charged of the former one is given back.
+func (t *Timeline) baseAgain(p, again *billing.Period) *billing.Base {
+	if p.Base == nil {
+		return t.newBase(again)
+	}
+	before := p.Base.Over
+	switch {
+	case before != nil:
+	case p.Base.N < p.N: // it came into the period
+		before = p.Base
+	case p.Base.FullStart < p.FullStart && t.goesOn(p.Base, again, false): // its intervals did, from a trial
+		return t.charge(*p.Base, again)
+	default:
+		return t.newBase(again)
+	}
+	if t.goesOn(before, again, false) {
+		b := *before
+		return &b
+	}
+	b := t.newBase(again)
+	if b == nil {
+		own := again.BaseOf()
+		own.End = 0
+		b = &own
+	}
+	b.Late, b.Over = true, before
+	return b
+}
+
+// goesOn reports whether a base price goes on in a period that begins. odd: without a change that was
+// to count at once, none would begin there.
+func (t *Timeline) goesOn(b *billing.Base, p *billing.Period, odd bool) bool {
+	return p.PlanID == b.PlanID && p.Start < b.FullEnd && t.Periods.Same(p.Start-1, p.Start) && !t.atOnce(p.Start, odd)
+}
+
+// atOnce reports whether a change was to count at once where a period begins.
+func (t *Timeline) atOnce(start int64, odd bool) bool {
+	for _, terms := range t.Terms {
+		if terms.From == start && (odd || terms.At >= start) {
+			return true
+		}
+	}
+	return false
+}
+
+// baseEnd is where a base price ends that goes on after an instant, as far as is known.
+func (t *Timeline) baseEnd(b *billing.Base, after int64) int64 {
+	end := b.FullEnd
+	if t.End != nil && *t.End > after {
+		end = min(end, *t.End)
+	}
+	if t.Break != nil && t.Break.From > after {
+		end = min(end, t.Break.From)
+	}
+	return end
+}

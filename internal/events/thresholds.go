@@ -1,0 +1,75 @@
+package events
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/client"
+	"quotad/internal/postgres"
+	"quotad/internal/quota/upkeep"
+)
+
+// ofMeter is a row of outbox about a meter, whose key is not known yet.
+type ofMeter struct {
+	row
+	Meter int32 `json:"meter"`
+}
+
+// insertOfMeters writes events with the keys of their meters, in their order. A meter is never removed.
+const insertOfMeters = `
+	INSERT INTO outbox (type, at, customer, test_clock, data)
+	SELECT r.type, r.at, r.customer, r.test_clock, jsonb_build_object('meter', m.key) || r.data
+	FROM ROWS FROM (jsonb_to_recordset($1) AS (type text, at bigint, customer bigint, test_clock text, data jsonb, meter integer)) WITH ORDINALITY AS r
+	JOIN meters m ON m.id = r.meter ORDER BY r.ordinality`
+
+// moveThresholds moves what charges have reached into the outbox. It asks the engine for it: no statement
+// names both tables.
+func moveThresholds(ctx context.Context, tx pgx.Tx, most int) error {
+	all, err := upkeep.TakeThresholds(ctx, tx, most)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	rows := make([]ofMeter, len(all))
+	for i := range all {
+		t := &all[i]
+		rows[i] = ofMeter{row{Type: LimitThreshold, At: t.At, Customer: &t.Customer, Data: tellThreshold(t)}, t.Meter}
+		if t.IsCap() {
+			rows[i].Type = CapThreshold
+		}
+		if t.TestClock != "" {
+			rows[i].TestClock = &t.TestClock
+		}
+	}
+	b := new(pgx.Batch)
+	if err := postgres.QueueRows(b, insertOfMeters, rows); err != nil {
+		return err
+	}
+	return postgres.Send(ctx, tx, b)
+}
+
+// tellThreshold is what the event says, but for the meter.
+func tellThreshold(t *upkeep.Threshold) client.EventData {
+	data := client.EventData{Percent: t.Percent, Used: &t.Used}
+	if t.IsCap() {
+		data.Units, data.AmountMinor = &t.Units, &t.AmountMinor
+		data.PeriodStart, data.PeriodEnd = instant(t.Start), instant(t.Reset)
+		return data
+	}
+	data.Name, data.Limit = t.Limit, &t.Units
+	data.WindowStart, data.ResetAt = instant(t.Start), instant(t.Reset)
+	if t.Burst > 0 {
+		data.Burst = &t.Burst
+	}
+	return data
+}
+
+// instant is a time as it is told, of µs; 0: there is none.
+func instant(us int64) *time.Time {
+	if us == 0 {
+		return nil
+	}
+	at := time.UnixMicro(us).UTC()
+	return &at
+}

@@ -1,0 +1,223 @@
+package faults
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/internal/testkit/pgtest"
+)
+
+// failover is two nodes on a server that has an asynchronous standby, and hits at a steady pace.
+type failover struct {
+	t      *testing.T
+	proxy  *proxy // where the nodes find whichever server is the primary
+	nodes  [2]*process
+	client *http.Client
+
+	stop    chan struct{}
+	callers sync.WaitGroup
+	mu      sync.Mutex
+	failed  []failedHit
+	hits    atomic.Int64
+}
+
+// failedHit is a hit that was answered by 5xx, or not at all.
+type failedHit struct {
+	sent time.Time
+	what string
+}
+
+const (
+	failoverCustomers = 40
+	failoverPace      = 300 // hits a second over both nodes
+	lostWrites        = 7
+	// recovery is how long after a promotion hits may fail.
+	recovery = 2 * time.Second
+	// failoverLines is how many lines both nodes may log of one failover.
+	failoverLines = 20
+)
+
+// TestFailoverThatLosesAdminWrites: a server dies, and its standby lacks the last admin writes,
+// which all nodes have judged hits by. Soon after the promotion no hit fails any more, and the
+// limits from before those writes count. The numbers are drawn again by other writes, and then
+// those count.
+func TestFailoverThatLosesAdminWrites(t *testing.T) {
+	binary, first := build(t), pgtest.Server(t)
+	primary := first.Replica()
+	primary.Promote()
+	first.Stop()
+	f := &failover{t: t, client: newHTTPClient(), stop: make(chan struct{})}
+	t.Cleanup(f.client.CloseIdleConnections)
+	t.Cleanup(first.Start) // it is stopped with the test
+	f.proxy = newProxy(t, addressOf(t, primary.URL()), toPostgres, newDice(seedOf(t), 0, 0))
+	for i := range f.nodes {
+		f.nodes[i] = launch(t, binary, throughProxy(t, primary.URL(), f.proxy), "--lanes=2")
+	}
+	f.write("/v1/meters/calls", `{"unit":"call"}`)
+	f.limit(1000)
+	for c := range failoverCustomers {
+		f.write("/v1/customers/"+keyOf(c), `{"name":"C","plan":"basic","timezone":"UTC"}`)
+	}
+	f.callers.Go(f.call)
+	t.Cleanup(func() { close(f.stop); f.callers.Wait() })
+	for n := range sized(1, 1, 20) {
+		primary = f.fail(n, primary)
+	}
+	if wrong := pgtest.Query[int](t, primary.URL(), "SELECT count(*) FROM counters WHERE change > (SELECT number FROM change_number)"); wrong > 0 {
+		t.Errorf("%d counters have numbers of changes that there are not", wrong)
+	}
+	t.Logf("%d hits", f.hits.Load())
+}
+
+// fail has the primary die, and returns the next one.
+func (f *failover) fail(n int, primary *pgtest.Replica) (promoted *pgtest.Replica) {
+	f.t.Helper()
+	standby := primary.Replica()
+	kept, base := int64(10_000*(n+1)), int64(10_000*(n+1)+1000)
+	f.limit(kept)
+	f.counts(kept)
+	eventually(f.t, startLimit, "the standby has the last write", func() bool {
+		return pgtest.Query[int64](f.t, standby.URL(), "SELECT number FROM change_number") == pgtest.Query[int64](f.t, primary.URL(), "SELECT number FROM change_number")
+	})
+	standby.Fall()
+	for i := range int64(lostWrites) {
+		f.limit(base + i)
+	}
+	f.counts(base + lostWrites - 1)
+	f.judged(primary)
+	logs := [2]int{f.lines(0), f.lines(1)}
+	primary.Crash()
+	standby.Promote()
+	f.proxy.to(addressOf(f.t, standby.URL()))
+	began := time.Now()
+	time.Sleep(recovery)
+	f.counts(kept)
+	// Other writes draw the same numbers, and more. Rows that kept a lost number would be believed.
+	for i := range int64(lostWrites + 2) {
+		f.limit(base + 500 + i)
+	}
+	f.counts(base + 500 + lostWrites + 1)
+	f.judged(standby)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	late := 0
+	for _, failed := range f.failed {
+		if failed.sent.Sub(began) >= recovery {
+			if late++; late <= 5 {
+				f.t.Errorf("%s after the promotion: %s", failed.sent.Sub(began), failed.what)
+			}
+		}
+	}
+	lines := f.lines(0) - logs[0] + f.lines(1) - logs[1]
+	f.t.Logf("failover %d: %d hits failed within %s, %d of them late; %d lines", n, len(f.failed), recovery, late, lines)
+	if lines > failoverLines {
+		f.t.Errorf("%d lines were logged of one failover:\n%s\n%s", lines, f.nodes[0].log.String(), f.nodes[1].log.String())
+	}
+	for i, node := range f.nodes {
+		// Later lines of one minute may be left out of the log.
+		if said := strings.Count(node.log.String(), "the database went back"); said == 0 || said > n+1 {
+			f.t.Errorf("node %d said %d times that the database went back, after %d times", i, said, n+1)
+		}
+		// No hit was charged as of a lost change, on whatever new session.
+		a, err := send(f.client, request{http.MethodGet, "/metrics", "", ""}, "http://"+node.at)
+		for _, want := range []string{"rows_went_back_total 0", fmt.Sprint("database_went_back_total ", n+1)} {
+			if err != nil || !strings.Contains(string(a.raw), "\nquotad_"+want+"\n") {
+				f.t.Errorf("node %d has no quotad_%s: %v\n%s", i, want, err, a.raw)
+			}
+		}
+	}
+	f.failed = nil
+	return standby
+}
+
+// lines are those that a node has logged. Its log must not be longer than what is kept of it.
+func (f *failover) lines(node int) int { return strings.Count(f.nodes[node].log.String(), "\n") }
+
+// write writes something by the first node, whatever is there.
+func (f *failover) write(path, body string) {
+	f.t.Helper()
+	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPut, "http://"+f.nodes[0].at+path, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r.Header = http.Header{"Authorization": {"Bearer " + adminKey}, "Content-Type": {"application/json"}}
+	for _, condition := range []string{"If-None-Match", "If-Match"} {
+		r.Header.Set(condition, "*")
+		if r.Body, err = r.GetBody(); err != nil {
+			f.t.Fatal(err)
+		}
+		a, err := f.client.Do(r)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		said, _ := io.ReadAll(a.Body)
+		_ = a.Body.Close()
+		switch r.Header.Del(condition); a.StatusCode {
+		case http.StatusCreated, http.StatusOK:
+			return
+		case http.StatusPreconditionFailed:
+		default:
+			f.t.Fatalf("PUT %s: %d %s", path, a.StatusCode, said)
+		}
+	}
+	f.t.Fatalf("PUT %s: there is something, and there is nothing", path)
+}
+
+// limit has all customers have a limit.
+func (f *failover) limit(units int64) {
+	f.t.Helper()
+	f.write("/v1/plans/basic", fmt.Sprintf(`{"name":"Basic","currency":"USD","interval":"month","base_price_minor":0,"prices":[],"apply_to":"all",
+		"limits":[{"name":"hourly","meter":"calls","algorithm":"fixed_window","window":"1h","limit":%d}]}`, units))
+}
+
+// counts waits until both nodes go by a limit.
+func (f *failover) counts(units int64) {
+	f.t.Helper()
+	for i, node := range f.nodes {
+		var a answer
+		eventually(f.t, recovery, fmt.Sprintf("node %d goes by a limit of %d, and not %+v", i, units, a.Limits), func() bool {
+			var err error
+			a, err = send(f.client, quotaOf(0, ""), "http://"+node.at)
+			return err == nil && len(a.Limits) == 1 && a.Limits[0].Limit == units
+		})
+	}
+}
+
+// judged waits until every counter was judged by the newest change.
+func (f *failover) judged(primary *pgtest.Replica) {
+	f.t.Helper()
+	eventually(f.t, startLimit, "all counters are judged by the newest change", func() bool {
+		return pgtest.Query[int](f.t, primary.URL(), "SELECT count(*) FROM counters WHERE change = (SELECT number FROM change_number)") == failoverCustomers
+	})
+}
+
+// call sends hits at the pace until the test stops it.
+func (f *failover) call() {
+	tick := time.NewTicker(time.Second / failoverPace)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-f.stop:
+			return
+		case <-tick.C:
+		}
+		f.callers.Go(func() {
+			sent := time.Now()
+			body := fmt.Sprintf(`{"customer":%q,"meter":"calls","cost":1}`, keyOf(n%failoverCustomers))
+			a, err := send(f.client, request{http.MethodPost, "/v1/hits", body, ""}, "http://"+f.nodes[n/failoverCustomers%2].at)
+			f.hits.Add(1)
+			if err == nil && a.status < http.StatusInternalServerError {
+				return
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.failed = append(f.failed, failedHit{sent, fmt.Sprintf("%d %s %v", a.status, a.raw, err)})
+		})
+	}
+}

@@ -1,0 +1,338 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres"
+	"quotad/internal/testkit/pgtest"
+)
+
+const (
+	slowPace      = 150 // hits a second, half of them on a plan that denies in an outage
+	slowCustomers = 20  // on each plan
+	// fewUnits is the limit of a customer whose hits come too fast in an outage.
+	fewUnits = 5
+)
+
+// slowSizes are how long each way lasts, and what the check of it holds to.
+type slowSizes struct {
+	lasts     time.Duration
+	settled   time.Duration // after the beginning: from then on nearly all are answered at once
+	answered  time.Duration // no answer takes longer
+	p99       time.Duration
+	recovered time.Duration // after the end: from then on all hits are charged
+}
+
+// sizes of a run. A long run has the machine to itself. The short one has some slack, for other tests run
+// beside it: p99 was 228 ms once.
+func (*slow) sizes() slowSizes {
+	if sized(0, 0, 1) == 1 {
+		return slowSizes{lasts: 10 * time.Second, settled: 3 * time.Second, answered: 1200 * time.Millisecond, p99: 50 * time.Millisecond, recovered: time.Second}
+	}
+	return slowSizes{lasts: 2300 * time.Millisecond, settled: 1700 * time.Millisecond, answered: 1500 * time.Millisecond, p99: 300 * time.Millisecond, recovered: 1200 * time.Millisecond}
+}
+
+// slow is a node beside a database that becomes slow in one way after the other, and what its callers
+// hear.
+type slow struct {
+	t      *testing.T
+	server *pgtest.Instance
+	proxy  *proxy
+	node   *process
+	client *http.Client
+	faults int // so far
+	stop   chan struct{}
+	ended  sync.WaitGroup // the callers
+
+	mu   sync.Mutex
+	hits []slowHit
+}
+
+// slowHit is a hit and its answer.
+type slowHit struct {
+	sent time.Time
+	took time.Duration
+	deny bool
+	a    answer
+	err  error
+}
+
+// slowWay is a way in which the database becomes slow, and is itself again.
+type slowWay struct {
+	what       string
+	begin, end func()
+	// passing: the database is only slow for the sessions that there are. Hits are soon charged again, on
+	// others.
+	passing bool
+}
+
+// TestSlowIsAnOutage: commits that wait for a standby, tables that are locked, a server that stands still
+// and connections that go silent are outages. Each hit is answered in time, most of them at once, and
+// no unit is charged that nobody may have heard of.
+func TestSlowIsAnOutage(t *testing.T) {
+	binary := build(t)
+	for name, ways := range map[string]func(*slow) []slowWay{
+		"commits": func(s *slow) []slowWay {
+			admin := func(sql string) func() {
+				return func() { pgtest.Exec(s.t, s.server.AdminURL(), sql, "SELECT pg_reload_conf()") }
+			}
+			return []slowWay{
+				{what: "commits wait for a standby", begin: admin("ALTER SYSTEM SET synchronous_standby_names = 'nobody'"), end: func() {
+					s.fewWait()
+					admin("ALTER SYSTEM RESET synchronous_standby_names")()
+				}},
+				s.locked("counters", "counters"),
+				s.locked("ids", "receipts_1"),
+			}
+		},
+		"answers": func(s *slow) []slowWay {
+			return []slowWay{
+				{what: "the server stands still", begin: func() { s.signal(syscall.SIGSTOP) }, end: func() { s.signal(syscall.SIGCONT) }},
+				{what: "connections go silent", begin: func() { s.proxy.silence(true) }, end: func() { s.proxy.silence(false) }},
+				{what: "old connections go silent", begin: func() { s.proxy.silence(true); s.proxy.silence(false) }, end: func() {}, passing: true},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSlow(t, binary)
+			for _, w := range ways(s) {
+				s.beside(w)
+			}
+			s.settle()
+		})
+	}
+}
+
+// newSlow starts a node, and sends hits to it.
+func newSlow(t *testing.T, binary string) *slow {
+	s := &slow{t: t, server: pgtest.Server(t), client: newHTTPClient(), stop: make(chan struct{})}
+	t.Cleanup(s.client.CloseIdleConnections)
+	s.proxy = newProxy(t, addressOf(t, s.server.URL()), toPostgres, newDice(seedOf(t), 0, 0))
+	s.node = launch(t, binary, throughProxy(t, s.server.URL(), s.proxy))
+	s.setUp()
+	s.others("at first", false)
+	s.ended.Go(s.call)
+	t.Cleanup(s.rest)
+	eventually(t, startLimit, "hits are charged", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.hits) > slowPace/2
+	})
+	return s
+}
+
+// rest has the callers stop, and waits until all are answered.
+func (s *slow) rest() {
+	select {
+	case <-s.stop:
+	default:
+		close(s.stop)
+	}
+	s.ended.Wait()
+}
+
+// setUp makes two plans, which differ by what they say of outages, and one with a small limit.
+func (s *slow) setUp() {
+	write := func(path, body string) {
+		a, err := send(s.client, request{http.MethodPut, path, body, ""}, "http://"+s.node.at)
+		if err != nil || a.status != http.StatusCreated {
+			s.t.Fatalf("PUT %s: %d %s %v", path, a.status, a.raw, err)
+		}
+	}
+	write("/v1/meters/calls", `{"unit":"call"}`)
+	for name, limit := range map[string]string{
+		"allow": `1000000,"on_outage":"allow"`, "deny": `1000000,"on_outage":"deny"`, "few": strconv.Itoa(fewUnits),
+	} {
+		write("/v1/plans/"+name, `{"name":"P","currency":"USD","interval":"month","base_price_minor":0,"prices":[],
+			"limits":[{"name":"daily","meter":"calls","algorithm":"fixed_window","window":"1d","limit":`+limit+`}]}`)
+		for c := range slowCustomers {
+			write(fmt.Sprintf("/v1/customers/%s-%d", name, c), `{"name":"C","plan":"`+name+`","timezone":"UTC"}`)
+		}
+	}
+	write("/v1/customers/other", `{"name":"C","plan":"allow","timezone":"UTC"}`)
+	for c := range slowCustomers { // the node knows their rows
+		if a, err := s.few(c); err != nil || a.status != http.StatusOK {
+			s.t.Fatalf("%d %s %v", a.status, a.raw, err)
+		}
+	}
+}
+
+// call sends hits at the pace until stop.
+func (s *slow) call() {
+	tick := time.NewTicker(time.Second / slowPace)
+	defer tick.Stop()
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	for n := 0; ; n++ {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+		}
+		callers.Go(func() { s.hit(n) })
+	}
+}
+
+// hit sends one: on each plan in turn, every tenth with an id.
+func (s *slow) hit(n int) {
+	h := slowHit{sent: time.Now(), deny: n%2 == 1}
+	plan := "allow"
+	if h.deny {
+		plan = "deny"
+	}
+	id := ""
+	if n%10 < 2 {
+		id = fmt.Sprintf(`,"id":"slow-%d"`, n)
+	}
+	body := fmt.Sprintf(`{"customer":"%s-%d","meter":"calls"%s}`, plan, n/2%slowCustomers, id)
+	h.a, h.err = send(s.client, request{http.MethodPost, "/v1/hits", body, ""}, "http://"+s.node.at)
+	h.took = time.Since(h.sent)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hits = append(s.hits, h)
+}
+
+// locked is a table that is locked, as a migration or a dump may.
+func (s *slow) locked(what, table string) slowWay {
+	var conn *pgx.Conn
+	return slowWay{what: what + " are locked", begin: func() {
+		var err error
+		if conn, err = postgres.Connect(context.Background(), s.server.URL(), nil); err == nil {
+			_, err = conn.Exec(context.Background(), "BEGIN; LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE")
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}, end: func() {
+		if err := conn.Close(context.Background()); err != nil {
+			s.t.Error(err)
+		}
+	}}
+}
+
+// fewWait: what asks whether the database commits again keeps no sessions that wait for it.
+func (s *slow) fewWait() {
+	const most = 6 // of a lane, a worker, a probe, and what else the node writes
+	if n := pgtest.Query[int](s.t, s.server.AdminURL(), "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event = 'SyncRep'"); n == 0 || n > most {
+		s.t.Errorf("%d sessions wait for a standby", n)
+	}
+}
+
+// signal sends a signal to all processes of the server.
+func (s *slow) signal(what syscall.Signal) {
+	postmaster := s.server.Embedded().PID()
+	all := []int{postmaster}
+	entries, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if what == syscall.SIGSTOP { // or it makes more
+		_ = syscall.Kill(postmaster, what)
+	}
+	for _, entry := range entries {
+		stat, _ := os.ReadFile(entry) // one that has ended is none of them
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(entry)))
+		if len(fields) > 1 && fields[1] == strconv.Itoa(postmaster) {
+			all = append(all, pid)
+		}
+	}
+	for _, pid := range all {
+		_ = syscall.Kill(pid, what)
+	}
+}
+
+// beside makes the database slow for a while, and looks at what callers heard meanwhile and afterwards.
+func (s *slow) beside(w slowWay) {
+	s.t.Helper()
+	sizes, before := s.sizes(), s.node.log.String()
+	w.begin()
+	began := time.Now()
+	var others sync.WaitGroup
+	if !w.passing {
+		others.Go(func() {
+			time.Sleep(sizes.lasts - sizes.answered) // all are answered by the end, more or less
+			s.others(w.what, true)
+		})
+	}
+	time.Sleep(sizes.lasts - 200*time.Millisecond)
+	if !w.passing {
+		s.degraded(w.what)
+		s.exceed(w.what)
+	}
+	time.Sleep(time.Until(began.Add(sizes.lasts)))
+	ending := time.Now()
+	w.end()
+	ended := time.Now()
+	time.Sleep(sizes.recovered + 400*time.Millisecond)
+	late := time.Now()
+	others.Wait()
+	time.Sleep(100 * time.Millisecond)
+	opened, closed := s.said(before, "the database is too slow"), s.said(before, "the database commits in time again")
+	// The log has a budget: of what comes again within a minute it may have no line.
+	most := 1
+	if w.passing {
+		most = 0
+	}
+	if opened > most || closed > most || s.faults == 1 && !w.passing && opened+closed != 2 {
+		s.t.Errorf("%s: the log says %d times that it begins, and %d times that it ends", w.what, opened, closed)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var settled []time.Duration // how long those took that were sent once the node knew
+	told := map[string]int{}
+	longest, wrong := time.Duration(0), 0
+	for _, h := range s.hits {
+		at := h.sent.Sub(began)
+		switch {
+		case at < 0 || h.sent.After(late):
+		case h.sent.Before(ended):
+			longest = max(longest, h.took)
+			if at < sizes.settled {
+				told["early "+h.outcome()]++
+				continue
+			}
+			if h.sent.After(ending) {
+				continue // it ended before or after that
+			}
+			settled = append(settled, h.took)
+			told[h.outcome()]++
+			if h.outcome() != w.wants(&h) {
+				wrong++
+			}
+		case h.sent.After(ended.Add(sizes.recovered)):
+			if h.outcome() != "charged" {
+				s.t.Errorf("%s: %s after the end: %s, %s %v", w.what, h.sent.Sub(ended), h.outcome(), h.a.raw, h.err)
+			}
+		default:
+			told["after "+h.outcome()]++
+			longest = max(longest, h.took)
+		}
+	}
+	slices.Sort(settled)
+	p99 := settled[len(settled)*99/100]
+	s.t.Logf("%s: slowest %s, p99 from %s on %s, %v", w.what, longest.Round(time.Millisecond), sizes.settled, p99.Round(time.Microsecond), told)
+	if longest > sizes.answered {
+		s.t.Errorf("%s: an answer took %s", w.what, longest)
+	}
+	if wrong > 0 {
+		s.t.Errorf("%s: %d of %d hits heard something else: %v", w.what, wrong, len(settled), told)
+	}
+	if p99 > sizes.p99 {
+		s.t.Errorf("%s: p99 is %s", w.what, p99)
+	}
+}

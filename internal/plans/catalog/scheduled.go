@@ -1,0 +1,65 @@
+package catalog
+
+import (
+	"context"
+	"time"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// onPlan says what plan a customer is on.
+type onPlan struct {
+	plan   string
+	pinned int // the version, 0: none
+	joined int // customers.joined_version
+}
+
+// scheduled is another plan that a customer is on from an instant on, µs by its clock. It counts there
+// without a write. change wrote it.
+type scheduled struct {
+	onPlan
+	at, change int64
+}
+
+// counts reports whether the plan counts at what the customer's clock shows. A test clock that showed
+// at once may be set back; the plan stays.
+func (s *scheduled) counts(now int64, clock *clockEntry) bool {
+	return s != nil && (now >= s.at || clock != nil && clock.history.Reached(s.at, s.change) > 0)
+}
+
+// scheduled is the change of plan that waits beside some terms, nil for none.
+func (c *Catalog) scheduled(ctx context.Context, t *terms) (*plans.ScheduledChange, error) {
+	s := t.entry.scheduled
+	if s == nil || t.before != nil {
+		return nil, nil //nolint:nilnil // none waits, which is no error
+	}
+	plan, err := c.plan(ctx, c.memory.Load(), s.plan)
+	if err != nil {
+		return nil, err
+	}
+	return &plans.ScheduledChange{Plan: s.plan, PlanVersion: s.effective(plan), At: time.UnixMicro(s.at).UTC()}, nil
+}
+
+// schedule tells a target of the customer's other plan: of the one that is to come, or that it is of.
+func (t *terms) schedule(target *model.Target) {
+	switch s := t.entry.scheduled; {
+	case s == nil:
+	case t.before == nil:
+		target.SetPlanChange(0, s.at)
+	default:
+		target.SetPlanChange(s.at, 0)
+	}
+}
+
+// changedRates are a limit's own rates, as the scheduled change leaves them once it is written.
+func (t *terms) changedRates(limit string, own *plans.OwnRates, plan model.Rates, clock plans.ClockHistory) *plans.OwnRates {
+	e, s := t.entry, t.entry.scheduled
+	was := own.Course(plans.PlanRates(t.before.editions, e.joined, e.pinned, limit, clock), clock).Before(s.at)
+	var override *plans.StoredOverride
+	if o, ok := e.overrides[limit]; ok && o.InForce(t.version.plan, limit, s.at) {
+		override = &o
+	}
+	changed, _ := plans.ChangedRates(max(s.change, clock.Reached(s.at, s.change)), s.at, was, plan, override)
+	return changed
+}

@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// ErrTransactionPooler is returned where a pooler gives each transaction another session of the
+// server. quotad keeps settings, prepared statements, locks and LISTEN in its sessions.
+var ErrTransactionPooler = errors.New("the database URL leads to a transaction pooler, such as PgBouncer with pool_mode = transaction or statement: it gives each transaction another session")
+
+// atStartup reports whether a parameter goes with the first message of a connection. All others
+// are set afterwards: a pooler refuses a first message with a setting that it does not know.
+func atStartup(name string) bool {
+	switch strings.ToLower(name) {
+	case "application_name", "client_encoding", "options", "replication":
+		return true
+	}
+	return strings.HasPrefix(name, "_pq_.") // of the protocol
+}
+
+// setLater takes the settings out of the first message. The connection sets them right after it
+// is there, before anybody can use it.
+func setLater(config *pgconn.Config) {
+	settings := make(map[string]string)
+	for name, value := range config.RuntimeParams {
+		if !atStartup(name) {
+			settings[name] = value
+			delete(config.RuntimeParams, name)
+		}
+	}
+	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error { return set(ctx, conn, settings) }
+}
+
+// setSQL and readBackSQL are a transaction each. Both return the process of the session and its
+// settings. The server writes some values otherwise than they were given, but always the same way.
+const (
+	setSQL      = `SELECT pg_backend_pid(), json_object_agg(key, set_config(key, value, false)) FROM json_each_text($1)`
+	readBackSQL = `SELECT pg_backend_pid(), json_object_agg(key, current_setting(key)) FROM json_each_text($1)`
+)
+
+// set sets a session's settings in one transaction, and reads them again in another. A pooler in
+// between may give the second transaction another session: ErrTransactionPooler.
+func set(ctx context.Context, conn *pgconn.PgConn, settings map[string]string) error {
+	all, err := json.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	var said [2][]byte
+	for i, sql := range []string{setSQL, readBackSQL} {
+		result := conn.ExecParams(ctx, sql, [][]byte{all}, []uint32{pgtype.JSONOID}, nil, nil).Read()
+		if result.Err != nil {
+			return fmt.Errorf("set the session's settings: %w", result.Err)
+		}
+		if len(result.Rows) != 1 {
+			return errors.New("set the session's settings: an answer of no row")
+		}
+		said[i] = bytes.Join(result.Rows[0], []byte(" "))
+	}
+	if !bytes.Equal(said[0], said[1]) {
+		return ErrTransactionPooler
+	}
+	return nil
+}
+
+// pidOrder is whose session is asked which process it is, one transaction each. Whatever order a
+// pooler lends its sessions in, one of the two gets another one, or both get the same.
+var pidOrder = []int{0, 1, 0, 0, 1, 1, 0}
+
+// CheckPooler returns ErrTransactionPooler where a pooler lends sessions for a transaction only. It
+// compares the sessions of two connections. One alone may be given the same session each time, as
+// long as nobody else works on the pooler.
+func CheckPooler(ctx context.Context, databaseURL string) error {
+	var pair [2]*pgx.Conn
+	var pids [2]int
+	for i := range pair {
+		conn, err := Connect(ctx, databaseURL, nil)
+		if err != nil {
+			return err
+		}
+		defer CloseConn(conn)
+		pair[i] = conn
+	}
+	for _, i := range pidOrder {
+		var pid int
+		if err := pair[i].QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid); err != nil {
+			return err
+		}
+		if pids[i] != 0 && pids[i] != pid || pids[1-i] == pid {
+			return ErrTransactionPooler
+		}
+		pids[i] = pid
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package locked
+
+import (
+	"context"
+	"slices"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
+)
+
+// Ahead is a counter that was charged later than the clock shows.
+type Ahead struct {
+	Target    *model.Target // of the customer's meter, for no attributes
+	Attribute string        // of the counter: "" for the customer's own
+	// NotBefore is the end of the customer's last closed billing period, µs: no usage may be booked
+	// before it.
+	NotBefore int64
+}
+
+// Brought is what became of a counter that was ahead.
+type Brought struct {
+	Changed bool  // false: it is not ahead any more, or not there
+	Err     error // see BringBack
+}
+
+// BringBack brings counters back to the clock, or to NotBefore where that is later: see
+// model.Target.BringBack. A counter that is a second ahead at most is left alone. So the same again
+// does no harm. The row's version rises, so that whoever remembers the row loses the swap.
+//
+// Errors, each of its own counter only: those of Fence.
+func (w *Worker) BringBack(ctx context.Context, counters []Ahead) []Brought {
+	all := make([]Brought, 0, len(counters))
+	for some := range slices.Chunk(counters, fenceRows) {
+		done, err := submit(w, w.bringing(some), func(tx *transaction) ([]Brought, error) { return tx.bringAllBack(some), nil }).result(ctx)
+		if err != nil {
+			done = slices.Repeat([]Brought{{Err: err}}, len(some))
+		}
+		all = append(all, done...)
+	}
+	return all
+}
+
+// bringing is the operation. It may be sent again when its outcome is unknown.
+func (w *Worker) bringing(counters []Ahead) *Operation {
+	ticket := queue.NewTicket(&w.Session)
+	o := &Operation{Ticket: &ticket, repeatable: true}
+	var keys []model.CounterKey
+	for i := range counters {
+		t := counters[i].Target
+		keys = append(keys, t.Counters[0].Key) // its lock guards the rows of values
+		if counters[i].Attribute != "" {
+			keys = append(keys, t.Sibling(counters[i].Attribute))
+		}
+		o.targets = append(o.targets, t.Base())
+	}
+	o.lock(keys...)
+	return o
+}
+
+func (tx *transaction) bringAllBack(counters []Ahead) []Brought {
+	all := make([]Brought, len(counters))
+	for i := range counters {
+		all[i].Changed, all[i].Err = tx.bringBack(&counters[i])
+	}
+	return all
+}
+
+func (tx *transaction) bringBack(a *Ahead) (changed bool, err error) {
+	t := a.Target.Base().Alone(a.Attribute)
+	own, c := tx.counters[t.Counters[0].Key], tx.counters[t.Sibling(a.Attribute)]
+	at := max(tx.now, a.NotBefore)
+	switch {
+	case own.held || c.held:
+		return false, session.ErrBusy
+	case !c.there || c.At-at <= model.MostAhead:
+		return false, nil
+	case c.Change > t.Change:
+		return false, &model.StaleError{Change: c.Change}
+	}
+	if err := tx.check(t, c); err != nil {
+		return false, err
+	}
+	t.BringBack(a.Attribute, &c.Row, at)
+	c.freed = true // the memory of refusals has it as it was
+	c.touch()
+	return true, nil
+}

@@ -1,0 +1,126 @@
+package locked
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
+)
+
+// TooHighError says that a level meter would hold more than it can. Nothing was done.
+type TooHighError struct{ Most int64 }
+
+func (e *TooHighError) Error() string {
+	return "a level is at most 10^15-1; nothing was done"
+}
+
+// SetLevel sets what is held, 0 … MaxNumber: of the value that the target is of, else of the meter. A
+// rise is judged as a hit of the difference, a fall always passes. The decision of a rise has the
+// difference as its cost, any other decision none.
+//
+// Errors: ErrNoLevel, *TooHighError, and those of Decide.
+func (w *Worker) SetLevel(ctx context.Context, from queue.SenderID, t *model.Target, level int64) (model.Decision, error) {
+	return submit(w, w.newOperation(from, t, model.ID{}), func(tx *transaction) (model.Decision, error) {
+		return tx.setLevel(t, level)
+	}).result(ctx)
+}
+
+func (tx *transaction) setLevel(t *model.Target, level int64) (model.Decision, error) {
+	if !t.Level {
+		return model.Decision{}, ErrNoLevel
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return model.Decision{}, err
+	}
+	switch rise := level - t.Held(totalsOf(counters)); {
+	case rise > 0:
+		return tx.hit(&model.Hit{Target: t, Cost: rise})
+	case rise < 0:
+		err = tx.addLevel(t, counters, rise, instant)
+	}
+	return model.Judge(t, rowsOf(counters), t.Instant(tx.now), 0), err
+}
+
+// lower takes up to so many units off what is held, and returns how many.
+func (tx *transaction) lower(t *model.Target, counters []*lockedRow, units, instant int64) (int64, error) {
+	units = min(units, t.Held(totalsOf(counters)))
+	if units <= 0 {
+		return 0, nil
+	}
+	return units, tx.addLevel(t, counters, -units, instant)
+}
+
+// addLevel adds units to what is held from an instant on; units below 0 are taken off. Errors:
+// *ManyValuesError and *TooHighError.
+func (tx *transaction) addLevel(t *model.Target, counters []*lockedRow, units, instant int64) error {
+	own := counters[0]
+	if units > model.MaxNumber-own.total {
+		return &TooHighError{model.MaxNumber}
+	}
+	if err := tx.makeValues(counters); err != nil {
+		return err
+	}
+	hour, _ := t.RunningHour(instant)
+	for i, c := range counters {
+		if t.Moves(i) {
+			c.total = max(0, c.total+units)
+		}
+		tx.turn(c, hour)
+		c.At, c.freed = instant, c.freed || units < 0
+		c.touch()
+	}
+	tx.levels[own.key] = level{instant, own.total}
+	tx.showLevels(t, counters)
+	return nil
+}
+
+// showLevels has the rows of a level meter's target say what is held.
+func (tx *transaction) showLevels(t *model.Target, counters []*lockedRow) {
+	rows := rowsOf(counters)
+	t.Levels(rows, totalsOf(counters))
+	for i, c := range counters {
+		c.State = rows[i].State
+	}
+}
+
+func totalsOf(counters []*lockedRow) []int64 {
+	totals := make([]int64, len(counters))
+	for i, c := range counters {
+		totals[i] = c.total
+	}
+	return totals
+}
+
+// level is what a meter holds from an instant on, µs.
+type level struct{ at, units int64 }
+
+// changedLevels are the own counters whose levels changed, in the order of their rows.
+func (tx *transaction) changedLevels() []model.CounterKey {
+	return slices.SortedFunc(maps.Keys(tx.levels), model.CompareKeys)
+}
+
+func (tx *transaction) encodeLevels(p *session.Params, keys []model.CounterKey) {
+	hours, units := make(hourColumns, len(keys)), make([]int64, len(keys))
+	for i, k := range keys {
+		hours[i], units[i] = model.HourKey{Customer: k.Customer, Meter: k.Meter, Hour: tx.levels[k].at}, tx.levels[k].units
+	}
+	hours.encode(p)
+	p.Int8(units)
+}
+
+// levelsSQL writes what is held from an instant on. Of several changes at one instant only the last one
+// counts. Who holds the own counter's row writes them, and no instant is before the last one's.
+// integral is what was held before, in units · µs. $1–$4 shard, customer, meter and instant, $5 units.
+const levelsSQL = `
+INSERT INTO levels (shard, customer, meter, at, level, integral)
+SELECT i.shard, i.customer, i.meter, i.at, i.level, coalesce(p.integral + p.level::numeric * (i.at - p.at), 0)
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[]) AS i(shard, customer, meter, at, level)
+LEFT JOIN LATERAL (
+	SELECT at, level, integral FROM levels
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND at < i.at
+	ORDER BY at DESC LIMIT 1) p ON true
+ON CONFLICT (shard, customer, meter, at) DO UPDATE SET level = excluded.level`

@@ -1,0 +1,187 @@
+package locked
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
+)
+
+// open returns the counters of a target's counters, and the instant at which hits on them are
+// judged. Holds that have expired by then are given back. A missing row of an attribute's value
+// counts as untouched; a charge makes the row.
+//
+// Errors: errMissingLock, errMissingRow, errHeldRow, errMissingNumber, errMissingHour, *model.StaleError;
+// session.ErrInternal for a row that cannot be read.
+func (tx *transaction) open(t *model.Target) (counters []*lockedRow, instant int64, err error) {
+	if counters, instant, err = tx.take(t); err == nil {
+		err = t.Over(instant)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	tx.begin(t, counters, instant)
+	if err = tx.countCap(t, counters[0]); err != nil {
+		return nil, 0, err
+	}
+	return counters, instant, nil
+}
+
+// admit is open for hits and reservations: a target that is barred at their instant admits none.
+// Errors are also what it is barred by.
+func (tx *transaction) admit(t *model.Target) (counters []*lockedRow, instant int64, err error) {
+	counters, instant, err = tx.take(t)
+	switch {
+	case err == nil:
+		err = cmp.Or(t.Over(instant), t.Barred(instant))
+	case errors.Is(err, errMissingRow): // no row is made for what is refused
+		err = cmp.Or(t.Barred(t.Instant(tx.now)), err)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	tx.begin(t, counters, instant)
+	if err = tx.countCap(t, counters[0]); err != nil {
+		return nil, 0, err
+	}
+	return counters, instant, nil
+}
+
+// openAny is open without the check that the target's overrides are still in force, for operations
+// that judge no cost.
+func (tx *transaction) openAny(t *model.Target) (counters []*lockedRow, err error) {
+	counters, instant, err := tx.take(t)
+	if err == nil {
+		tx.begin(t, counters, instant)
+	}
+	return counters, err
+}
+
+// take finds and checks the locked rows of a target's counters.
+func (tx *transaction) take(t *model.Target) (counters []*lockedRow, instant int64, err error) {
+	if tx.node.Outdated(t) {
+		return nil, 0, &model.StaleError{}
+	}
+	instant = t.Instant(tx.now)
+	for i := range t.Counters {
+		tx.wanted = append(tx.wanted, t.Counters[i].Key)
+	}
+	for i := range t.Counters {
+		c := tx.counters[t.Counters[i].Key]
+		switch {
+		case c == nil:
+			return nil, 0, errMissingLock
+		case c.held:
+			return nil, 0, errHeldRow
+		case !c.there && i == 0: // the own row must be there: it remembers the change number for values' rows, too
+			return nil, 0, errMissingRow
+		}
+		if err := tx.overtaken(t, c.Change); err != nil {
+			return nil, 0, err
+		}
+		if err := tx.check(t, c); err != nil {
+			return nil, 0, err
+		}
+		counters, instant = append(counters, c), max(instant, c.At)
+	}
+	return counters, instant, nil
+}
+
+// overtaken reports whether a newer change than the target's may concern a counter whose row has a
+// change number. If the database has no such change, history went back, or the number was written
+// by hand. Then the target counts if it is right as of the newest change that there is.
+//
+// Errors: errMissingNumber and *model.StaleError.
+func (tx *transaction) overtaken(t *model.Target, change int64) error {
+	asOf := t.AsOf()
+	switch {
+	case change <= asOf:
+		return nil
+	case tx.newest < 0:
+		return errMissingNumber
+	case min(change, tx.newest) > asOf:
+		return &model.StaleError{Change: min(change, tx.newest)}
+	}
+	return nil
+}
+
+// begin gives back what has expired of the holds, and has the rows remember the target's change.
+func (tx *transaction) begin(t *model.Target, counters []*lockedRow, instant int64) {
+	counters[0].target = t.Base()
+	for i, c := range counters {
+		tx.expire(t, i, c, instant)
+		if c.Change == t.Change {
+			continue
+		}
+		if c.Change > t.Change {
+			tx.repaired = append(tx.repaired, c.key)
+		}
+		c.Change, c.dirty = t.Change, c.dirty || c.there
+	}
+	if t.Level {
+		tx.showLevels(t, counters)
+	}
+	tx.watch(t, counters[0], instant)
+}
+
+// countCap has a customer's own counter say what is booked in the period of the target's cap. Errors:
+// errMissingHour.
+func (tx *transaction) countCap(t *model.Target, own *lockedRow) error {
+	if !t.Uncounted(own.State) {
+		return nil
+	}
+	start, end, _ := t.CapPeriod()
+	booked, err := tx.finished(own, start, end)
+	if err != nil {
+		return err
+	}
+	units := tx.adjustedIn(own, start, end)
+	for _, n := range booked {
+		units = model.AddUpTo(units, n)
+	}
+	own.State, own.dirty = t.CountCap(own.State, units), true
+	return nil
+}
+
+// moveCap moves a cap with units that no charge has booked in an hour, below 0 taken off.
+func (tx *transaction) moveCap(own *lockedRow, hour, units int64) {
+	state, moved := model.MoveCap(own.State, hour, units)
+	if moved {
+		own.State, own.freed = state, own.freed || units < 0
+		own.touch()
+	}
+}
+
+// check makes sure of a row that was read, for an operation on a target. A row that cannot be read
+// is the fault of its own operations only, and the log names it. Errors: session.ErrInternal.
+func (tx *transaction) check(t *model.Target, c *lockedRow) error {
+	if c.sound == t.Base() {
+		return nil
+	}
+	err := c.bad
+	if err == nil {
+		err = model.CheckHour(c.hour, c.units)
+	}
+	if err == nil {
+		err = t.Check(c.key.Attribute, &c.Row)
+	}
+	if err == nil {
+		c.sound = t.Base()
+		return nil
+	}
+	tx.node.Log.Error("an operation cannot be done on what its counters hold",
+		"customer_id", c.key.Customer, "meter_id", c.key.Meter, "attribute", c.key.Attribute, "error", err)
+	return fmt.Errorf("%w: %w", session.ErrInternal, err)
+}
+
+// expire takes the holds that have expired at an instant off the counter of a target's i-th
+// counter.
+func (tx *transaction) expire(t *model.Target, i int, c *lockedRow, instant int64) {
+	for _, h := range t.Expire(i, &c.Row, instant) {
+		tx.closed = append(tx.closed, heldBy{c.key, h})
+		c.freed = true
+		c.touch()
+	}
+}

@@ -1,0 +1,330 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/postgres"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
+)
+
+// ArchivedMonth is what was taken out at once: a month, or all that came before the first one.
+type ArchivedMonth struct {
+	To     int64    // the end, µs
+	Tables []string // as they are called now
+}
+
+// A NotWholeError says that what is before a bound is not whole partitions.
+type NotWholeError struct {
+	// End is that of the partition that has hours before and after the bound, µs: the first bound that
+	// there can be. 0: the tables are in one piece, as those that Citus distributed.
+	End int64
+}
+
+func (e *NotWholeError) Error() string {
+	if e.End == 0 {
+		return "usage and adjustments are not partitioned by month, so no month can be taken out"
+	}
+	end := time.UnixMicro(e.End).UTC().Format(time.RFC3339)
+	return "one table has all hours before " + end + ": that is the first instant that can be given"
+}
+
+// part is a partition of a hot table.
+type part struct {
+	Name         string
+	Lower, Upper *int64 // µs; nil: no bound
+}
+
+// partsSQL are the partitions of a table with their names as catalogs have them. $1 the table.
+const partsSQL = `SELECT (SELECT relname FROM pg_class WHERE oid = partition::regclass), lower::bigint, upper::bigint FROM (` + boundsSQL + `) b ORDER BY upper`
+
+func partsOf(ctx context.Context, pool *pgxpool.Pool, table string) ([]part, error) {
+	rows, _ := pool.Query(ctx, partsSQL, table, false)
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[part])
+}
+
+// archived are the tables of which months are taken out.
+func archived() []partitioned { return byMonth[:2] }
+
+// CanArchive reports whether the hours before an instant, µs, are whole partitions. Errors:
+// *NotWholeError.
+func CanArchive(ctx context.Context, pool *pgxpool.Pool, before int64) error {
+	for _, table := range archived() {
+		parts, err := partsOf(ctx, pool, table.name)
+		if err != nil {
+			return err
+		}
+		if len(parts) == 0 {
+			var whole bool
+			if err := pool.QueryRow(ctx, `SELECT relkind <> 'p' FROM pg_class WHERE oid = to_regclass($1)`, table.name).Scan(&whole); err != nil {
+				return err
+			}
+			if whole {
+				return &NotWholeError{}
+			}
+		}
+		for _, p := range parts {
+			if (p.Lower == nil || *p.Lower < before) && p.Upper != nil && *p.Upper > before {
+				return &NotWholeError{*p.Upper}
+			}
+		}
+	}
+	return nil
+}
+
+// oldHoursSQL finds the own counters of a page of a shard that have units of an hour before an
+// instant, and the last key of a whole page. $1 shard, $2–$4 the key to go on after, $5 keys of a page,
+// $6 the instant.
+const oldHoursSQL = `
+SELECT customer, meter, attribute, old, n
+FROM (SELECT customer, meter, attribute, attribute = '' AND units > 0 AND hour < $6 AS old, row_number() OVER (ORDER BY customer, meter, attribute) AS n
+      FROM (SELECT customer, meter, attribute, units, hour FROM counters
+            WHERE shard = $1 AND (customer, meter, attribute) > ($2, $3, $4)
+            ORDER BY customer, meter, attribute LIMIT $5) page) numbered
+WHERE old OR n = $5`
+
+// The rows are locked in the order of their key, as hits do. $1–$4 key, $5 the instant.
+const (
+	lockOldSQL = `
+SELECT FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute),
+LATERAL (SELECT FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
+	FOR UPDATE) c`
+	bookOldSQL = `
+INSERT INTO usage (shard, customer, meter, hour, admitted)
+SELECT i.shard, i.customer, i.meter, c.hour, c.units
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute),
+LATERAL (SELECT hour, units FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
+	OFFSET 0) c
+WHERE c.units > 0 AND c.hour < $5
+ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
+	admitted = least(usage.admitted::numeric + excluded.admitted, 9223372036854775807)`
+	bookedOldSQL = `
+UPDATE counters c SET units = 0, version = version + 1
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute AND c.hour < $5`
+)
+
+// bookRows is how many counters one transaction locks: hits on them wait for it.
+const bookRows = 250
+
+// BookBefore books the units that counters keep of hours before an instant, µs, and says of how many.
+// The next hit would book them, and may come after their month was taken out. Whoever remembers such a
+// row loses its swap, by the row's version.
+func BookBefore(ctx context.Context, pool *pgxpool.Pool, before int64) (booked int, err error) {
+	for shard := range int16(model.Shards) {
+		for last, more := (model.CounterKey{}), true; more; {
+			var old []model.CounterKey
+			var k model.CounterKey
+			var n int64
+			var has bool
+			more = false
+			rows, _ := pool.Query(ctx, oldHoursSQL, shard, last.Customer, last.Meter, last.Attribute, aheadPage, before)
+			_, err := pgx.ForEachRow(rows, []any{&k.Customer, &k.Meter, &k.Attribute, &has, &n}, func() error {
+				if has {
+					old = append(old, k)
+				}
+				if n == aheadPage {
+					last, more = k, true
+				}
+				return nil
+			})
+			for len(old) > 0 && err == nil {
+				some := old[:min(bookRows, len(old))]
+				err = retried(ctx, func() error { return bookOld(ctx, pool, some, before) })
+				booked, old = booked+len(some), old[len(some):]
+			}
+			if err != nil {
+				return booked, fmt.Errorf("book the units of old hours: %w", err)
+			}
+		}
+	}
+	return booked, nil
+}
+
+func bookOld(ctx context.Context, pool *pgxpool.Pool, keys []model.CounterKey, before int64) error {
+	c := session.ColumnsOf(keys)
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := session.ByKey(ctx, tx); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, lockOldSQL, c.Shard, c.Customer, c.Meter, c.Attribute); err != nil {
+			return err
+		}
+		for _, sql := range []string{bookOldSQL, bookedOldSQL} {
+			if _, err := tx.Exec(ctx, sql, c.Shard, c.Customer, c.Meter, c.Attribute, before); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const (
+	// archiveTries bounds how often a lock is tried that somebody holds, archivePause is in between.
+	archiveTries = 60
+	archivePause = 500 * time.Millisecond
+)
+
+// retried does again what clashed with others.
+func retried(ctx context.Context, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if err == nil || !postgres.Retryable(err) || try == archiveTries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(archivePause):
+		}
+	}
+}
+
+// Refuse makes the database refuse usage and adjustments of hours before an instant, µs. A constraint
+// does it, on the partitions that have them now and on the one that would have them later. So hits of
+// the running month never wait for it.
+func Refuse(ctx context.Context, pool *pgxpool.Pool, before int64) error {
+	bound := strconv.FormatInt(before, 10)
+	for _, table := range archived() {
+		if err := fillMonths(ctx, pool, table, before); err != nil {
+			return err
+		}
+		parts, err := partsOf(ctx, pool, table.name)
+		if err != nil {
+			return err
+		}
+		names := []string{table.name + "_default"}
+		for _, p := range parts {
+			if p.Upper != nil && *p.Upper <= before {
+				names = append(names, p.Name)
+			}
+		}
+		for _, name := range names {
+			name = pgx.Identifier{name}.Sanitize()
+			err := retried(ctx, func() error {
+				_, err := pool.Exec(ctx, `SET LOCAL lock_timeout = '`+partitionLockWait+`';
+					ALTER TABLE `+name+` DROP CONSTRAINT IF EXISTS archived, ADD CONSTRAINT archived CHECK (hour >= `+bound+`) NOT VALID`, pgx.QueryExecModeSimpleProtocol)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("refuse the hours before in %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// fillMonths makes the months before an instant of which rows are in the default partition.
+func fillMonths(ctx context.Context, pool *pgxpool.Pool, table partitioned, before int64) error {
+	for {
+		var first *int64
+		if err := pool.QueryRow(ctx, `SELECT min(hour) FROM `+table.name+`_default WHERE hour < $1`, before).Scan(&first); err != nil || first == nil {
+			return err
+		}
+		year, month, _ := time.UnixMicro(*first).UTC().Date()
+		err := retried(ctx, func() error {
+			_, err := NewPartitioner(pool, nil, nil).makeMonth(ctx, table, time.Date(year, month, 1, 0, 0, 0, 0, time.UTC))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("make the month of %d in %s: %w", *first, table.name, err)
+		}
+	}
+}
+
+// Rows of hours that are refused never change, so no lock is needed to sum them.
+const sumsOf = `
+INSERT INTO archived_sums AS s (shard, customer, meter, units, denied)
+SELECT shard, customer, meter, sum(admitted), sum(denied) FROM PARTITION GROUP BY shard, customer, meter ORDER BY shard, customer, meter
+ON CONFLICT (shard, customer, meter) DO UPDATE SET units = s.units + excluded.units, denied = s.denied + excluded.denied`
+
+// TakeOut takes the oldest partitions of usage and adjustments out that end at or before an instant,
+// µs, whose hours are refused. Their tables stay, renamed, and the sums of their usage are kept. It is
+// one transaction. It is nil when none is left.
+func TakeOut(ctx context.Context, pool *pgxpool.Pool, before int64) (*ArchivedMonth, error) {
+	month := &ArchivedMonth{To: math.MaxInt64}
+	var of [2]*part
+	for i, table := range archived() {
+		parts, err := partsOf(ctx, pool, table.name)
+		if err != nil {
+			return nil, err
+		}
+		if len(parts) == 0 || parts[0].Upper == nil || *parts[0].Upper > min(before, month.To) {
+			continue
+		}
+		if *parts[0].Upper < month.To {
+			of[0], month.To = nil, *parts[0].Upper
+		}
+		of[i] = &parts[0]
+	}
+	if month.To == math.MaxInt64 {
+		return nil, nil //nolint:nilnil // none is left
+	}
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if of[0] != nil {
+			if _, err := tx.Exec(ctx, sumsInto(of[0].Name)); err != nil {
+				return err
+			}
+		}
+		return retried(ctx, func() error { // in a savepoint: the sums are made once
+			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return month.detach(ctx, tx, of) })
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take the hours before %s out: %w", time.UnixMicro(month.To).UTC().Format(time.RFC3339), err)
+	}
+	return month, nil
+}
+
+func sumsInto(partition string) string {
+	return strings.Replace(sumsOf, "PARTITION", pgx.Identifier{partition}.Sanitize(), 1)
+}
+
+const (
+	noteTable = `INSERT INTO archived_tables (name, part_of, was, from_at, to_at) VALUES ($1, $2, $3, $4, $5)`
+	noteGone  = `UPDATE archive SET gone_before = greatest(gone_before, $1)`
+)
+
+// detach takes partitions of the tables out. Whoever books or reads usage waits for it: no longer than
+// the locks are waited for, some milliseconds beside that. The locks come in the order in which workers
+// take theirs.
+func (m *ArchivedMonth) detach(ctx context.Context, tx pgx.Tx, of [2]*part) error {
+	m.Tables = nil
+	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+partitionLockWait+`'`); err != nil {
+		return err
+	}
+	for i, table := range archived() {
+		p := of[i]
+		if p == nil {
+			continue
+		}
+		now := "archived_" + p.Name
+		old, renamed := pgx.Identifier{p.Name}.Sanitize(), pgx.Identifier{now}.Sanitize()
+		for _, sql := range []string{
+			`ALTER TABLE ` + table.name + ` DETACH PARTITION ` + old,
+			`ALTER TABLE ` + old + ` DROP CONSTRAINT archived`,
+			`ALTER TABLE ` + old + ` RENAME TO ` + renamed,
+			`ALTER INDEX IF EXISTS ` + pgx.Identifier{p.Name + "_pkey"}.Sanitize() + ` RENAME TO ` + pgx.Identifier{now + "_pkey"}.Sanitize(),
+		} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Exec(ctx, noteTable, now, table.name, p.Name, p.Lower, p.Upper); err != nil {
+			return err
+		}
+		m.Tables = append(m.Tables, now)
+	}
+	_, err := tx.Exec(ctx, noteGone, m.To)
+	return err
+}

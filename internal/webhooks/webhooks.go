@@ -1,0 +1,283 @@
+package webhooks
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/events"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/model"
+)
+
+// Sentinels that the API turns into problems.
+var (
+	ErrUnknown  = errors.New("no such webhook")
+	ErrTooMany  = errors.New("there are 20 webhooks already, which is the most: delete one that is not needed")
+	ErrDisabled = errors.New("the webhook is disabled: POST …/test enables it again, once its answer is a 2xx")
+	ErrReplay   = errors.New("these are more than 100,000 events, the most for one replay: choose a shorter time")
+)
+
+const (
+	maxWebhooks = 20 // each has connections and rows of its own for each event
+	maxURL      = 2000
+	// bothSign is how long a secret signs beside the one that replaced it.
+	bothSign = 24 * time.Hour
+	// statementTimeout bounds every operation, the wait for a connection included.
+	statementTimeout = 10 * time.Second
+)
+
+// Why a webhook is disabled.
+const (
+	Gone    = "gone"    // it answered 410
+	Failing = "failing" // nothing could be delivered for 5 days
+)
+
+// Webhook is a URL that events are sent to.
+type Webhook struct {
+	ID           string
+	URL          string
+	Types        []string // empty: all
+	CreatedAt    time.Time
+	OldUntil     *time.Time // until when the secret of before signs, too
+	FailingSince *time.Time
+	DisabledAt   *time.Time
+	DisabledFor  *string // Gone or Failing
+}
+
+// Webhooks reads and writes webhooks in the database. It is safe for concurrent use.
+type Webhooks struct {
+	pool    *pgxpool.Pool
+	private bool // private addresses may be dialled
+}
+
+// New returns the webhooks of a node. private lets them have private addresses, and loopback ones
+// without TLS.
+func New(pool *pgxpool.Pool, private bool) *Webhooks { return &Webhooks{pool, private} }
+
+// write runs do in a transaction. Errors are those of do, of store.Classify and store.ClassifyCommit.
+func (ws *Webhooks) write(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	tx, err := ws.pool.Begin(ctx)
+	if err != nil {
+		return store.Classify(err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // does nothing after the commit
+	if err := do(ctx, tx); err != nil {
+		return store.Classify(err)
+	}
+	return store.ClassifyCommit(tx.Commit(ctx))
+}
+
+const columns = ` id, url, types, created_at, CASE WHEN old_until > clock_timestamp() THEN old_until END, failing_since, disabled_at, disabled_for `
+
+func scan(row pgx.CollectableRow) (w Webhook, err error) {
+	err = row.Scan(&w.ID, &w.URL, &w.Types, &w.CreatedAt, &w.OldUntil, &w.FailingSince, &w.DisabledAt, &w.DisabledFor)
+	w.CreatedAt = w.CreatedAt.UTC()
+	for _, at := range []*time.Time{w.OldUntil, w.FailingSince, w.DisabledAt} {
+		if at != nil {
+			*at = at.UTC()
+		}
+	}
+	return w, err
+}
+
+// one reads the webhook that a statement returns. Errors: ErrUnknown.
+func one(ctx context.Context, tx pgx.Tx, statement string, args ...any) (Webhook, error) {
+	rows, _ := tx.Query(ctx, statement, args...)
+	w, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrUnknown
+	}
+	return w, err
+}
+
+// check says what is wrong with a webhook as it is asked for.
+func (ws *Webhooks) check(to string, types []string) error {
+	var bad model.FieldErrors
+	if why := ws.checkURL(to); why != "" {
+		bad = append(bad, model.FieldError{Field: "url", Detail: why})
+	}
+	for i, name := range types {
+		switch {
+		case !events.Known(name):
+			bad = append(bad, model.FieldError{Field: "types", Detail: "has " + strconv.Quote(plans.Shorten(name)) + ", which is no type of events: they are " + strings.Join(events.Types, ", ")})
+		case slices.Contains(types[:i], name):
+			bad = append(bad, model.FieldError{Field: "types", Detail: "has " + name + " twice"})
+		}
+		if len(bad) > len(events.Types) {
+			break
+		}
+	}
+	if len(bad) > 0 {
+		return bad
+	}
+	return nil
+}
+
+// checkURL says why events cannot be sent to a URL; "": they can, as far as one sees by it.
+func (ws *Webhooks) checkURL(to string) string {
+	const want = "must be an https URL such as https://example.com/quotad, of at most 2000 bytes"
+	u, err := url.Parse(to)
+	if err != nil || len(to) > maxURL || !plans.PlainText(to) || u.Hostname() == "" || u.Opaque != "" {
+		return want
+	}
+	switch host := u.Hostname(); {
+	case u.User != nil:
+		return "must have no name and password: what is sent is signed"
+	case u.Fragment != "" || strings.Contains(to, "#"):
+		return "must have no fragment (#…)"
+	case !dialled(u.Port()):
+		return "must have a port from 1 to 65535, or none"
+	case u.Scheme == "http" && ws.private && isLoopback(host):
+		return ""
+	case u.Scheme != "https":
+		return want
+	default:
+		if address, err := netip.ParseAddr(host); err == nil {
+			if err := allowed(address, false, ws.private); err != nil {
+				return err.Error()
+			}
+		}
+		return ""
+	}
+}
+
+// dialled reports whether there is such a port. Without one it is that of the scheme.
+func dialled(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
+}
+
+// isLoopback reports whether a host is this machine by its name.
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
+}
+
+// secretPrefix begins secrets as they are shown, as Standard Webhooks say.
+const secretPrefix = "whsec_"
+
+// newSecret makes a secret. shown is how people get it.
+func newSecret() (secret []byte, shown string) {
+	secret = make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails; the program would have been ended
+	return secret, secretPrefix + base64.StdEncoding.EncodeToString(secret)
+}
+
+// lockAll keeps others from making webhooks, and from giving ids to events, until the commit.
+const lockAll = `SELECT number FROM event_number FOR UPDATE`
+
+const insertWebhook = `
+	INSERT INTO webhooks (id, url, types, secret, created_at) VALUES ($1, $2, $3, $4, clock_timestamp()) RETURNING` + columns
+
+// Create makes a webhook. Events that are shown from now on are sent to it. secret signs them; it is
+// returned here, and by Rotate, alone. Errors: model.FieldErrors, ErrTooMany.
+func (ws *Webhooks) Create(ctx context.Context, to string, types []string) (w Webhook, secret string, err error) {
+	if err := ws.check(to, types); err != nil {
+		return w, "", err
+	}
+	if types == nil {
+		types = []string{}
+	}
+	raw, secret := newSecret()
+	id := make([]byte, 12)
+	_, _ = rand.Read(id)
+	err = ws.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var last, there int64
+		if err := tx.QueryRow(ctx, lockAll).Scan(&last); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM webhooks`).Scan(&there); err != nil {
+			return err
+		}
+		if there >= maxWebhooks {
+			return ErrTooMany
+		}
+		if w, err = one(ctx, tx, insertWebhook, "wh_"+base64.RawURLEncoding.EncodeToString(id), to, types, raw); err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, plans.Audited{Action: plans.AuditCreate, Target: "webhooks/" + w.ID, After: audit(&w)})
+	})
+	return w, secret, err
+}
+
+// audit is what the audit trail keeps of a webhook.
+func audit(w *Webhook) any {
+	return struct {
+		URL   string   `json:"url"`
+		Types []string `json:"types"`
+	}{w.URL, w.Types}
+}
+
+const listWebhooks = `SELECT` + columns + `FROM webhooks WHERE id > $1 ORDER BY id LIMIT $2`
+
+const kindWebhooks = "webhooks"
+
+// List returns the webhooks, disabled ones too. Errors: model.FieldErrors for a wrong page.
+func (ws *Webhooks) List(ctx context.Context, page plans.Page) (*plans.List[Webhook], error) {
+	limit, after, err := store.OpenPage(page, kindWebhooks, plans.ValidKey)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := ws.pool.Query(ctx, listWebhooks, after, limit+1)
+	found, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, store.Classify(err)
+	}
+	return store.Paged(found, limit, kindWebhooks, func(w Webhook) string { return w.ID }), nil
+}
+
+const (
+	deleteWebhook    = `DELETE FROM webhooks WHERE id = $1 RETURNING` + columns
+	deleteDeliveries = `DELETE FROM deliveries WHERE webhook = $1`
+)
+
+// Delete removes a webhook and what was to be sent to it. What is under way is not called back. Errors:
+// ErrUnknown.
+func (ws *Webhooks) Delete(ctx context.Context, id string) error {
+	return ws.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var last int64
+		if err := tx.QueryRow(ctx, lockAll).Scan(&last); err != nil { // or ids given meanwhile leave rows
+			return err
+		}
+		w, err := one(ctx, tx, deleteWebhook, id)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, deleteDeliveries, id); err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, plans.Audited{Action: plans.AuditDelete, Target: "webhooks/" + id, Before: audit(&w)})
+	})
+}
+
+const rotateSecret = `
+	UPDATE webhooks SET old_secret = secret, old_until = clock_timestamp() + $3::interval, secret = $2 WHERE id = $1 RETURNING` + columns
+
+// Rotate gives a webhook another secret. Both sign for a day; one of an earlier rotation signs no more.
+// Errors: ErrUnknown.
+func (ws *Webhooks) Rotate(ctx context.Context, id string) (w Webhook, secret string, err error) {
+	raw, secret := newSecret()
+	err = ws.write(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		if w, err = one(ctx, tx, rotateSecret, id, raw, bothSign); err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, plans.Audited{Action: "rotate", Target: "webhooks/" + id, After: audit(&w)})
+	})
+	return w, secret, err
+}

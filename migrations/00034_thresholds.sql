@@ -1,0 +1,40 @@
+-- Thresholds: so many percent of a limit are used.
+
+-- +goose Up
+
+-- Written with the charge that reached the threshold, and taken by the numberer when that is committed. A
+-- hot table: what hits write. at: instant of the charge, µs. version: of the customer's own counter, as the
+-- charge left it. name: of the limit; of a cap, that is cap. units: what the limit is. burst: of a limit that
+-- refills, and percents are of it then; 0: of others. amount_minor: of a cap.
+-- starts, resets: of the window, µs; 0: there is none. clock: the key of the customer's test clock, or ''.
+CREATE TABLE thresholds (
+    customer     bigint   NOT NULL,
+    at           bigint   NOT NULL,
+    version      bigint   NOT NULL,
+    used         bigint   NOT NULL,
+    units        bigint   NOT NULL,
+    burst        bigint   NOT NULL,
+    amount_minor bigint   NOT NULL,
+    starts       bigint   NOT NULL,
+    resets       bigint   NOT NULL,
+    meter        integer  NOT NULL,
+    shard        smallint NOT NULL,
+    percent      smallint NOT NULL,
+    name         text     NOT NULL COLLATE "C",
+    clock        text     NOT NULL,
+    PRIMARY KEY (shard, customer, meter, at, version, name, percent)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Up to which change limits were asked again whether they have reached a threshold by an edit. after: of the
+-- next change, the last of its customers that was asked. leased_until: a node is at it.
+CREATE TABLE threshold_changes (
+    number       bigint      NOT NULL,
+    after        bigint      NOT NULL DEFAULT 0,
+    leased_until timestamptz NOT NULL DEFAULT '-infinity',
+    one          boolean     PRIMARY KEY DEFAULT true CHECK (one)
+);
+INSERT INTO threshold_changes (number) SELECT number FROM change_number;
+
+-- +goose Down
+
+DROP TABLE threshold_changes, thresholds;
