@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -58,12 +59,12 @@ func TestBinary(t *testing.T) {
 		}
 		return n
 	}
-	pgtest.Eventually(t, "all are at Stripe", func() bool { return open() == len(ids) })
+	testkit.Eventually(t, "all are at Stripe", func() bool { return open() == len(ids) })
 	for _, id := range ids {
 		w.same(id)
 		w.stripe.collect(t, id)
 	}
-	pgtest.Eventually(t, "all are paid", func() bool {
+	testkit.Eventually(t, "all are paid", func() bool {
 		for _, id := range ids {
 			if q := w.read(id); q.Status != statusPaid || len(q.Payments) != 1 {
 				return false

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -111,7 +112,7 @@ func freePort(t *testing.T) string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, ctx: pgtest.Context(t), http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{}}, log: &pgtest.Log{}}
+	w := &world{t: t, ctx: testkit.Context(t), http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{}}, log: &pgtest.Log{}}
 	t.Cleanup(w.http.CloseIdleConnections)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	at, mock := freePort(t), freePort(t)
@@ -207,7 +208,7 @@ func (w *world) await(customer string) (id string) {
 // told waits until quotad shows an event of a customer's, and returns the invoice that it is about.
 func (w *world) told(customer, kind string) (id string) {
 	w.t.Helper()
-	pgtest.Eventually(w.t, kind+" of "+customer, func() bool {
+	testkit.Eventually(w.t, kind+" of "+customer, func() bool {
 		list, err := w.quotad.Events(w.ctx, url.Values{"customer": {customer}, "type": {kind}})
 		if err != nil {
 			w.t.Fatal(err)

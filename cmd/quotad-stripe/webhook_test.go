@@ -13,7 +13,7 @@ import (
 
 	"github.com/stripe/stripe-go/v85/webhook"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // serve runs a bridge as the program does, and returns the address of its listener.
@@ -82,7 +82,7 @@ func TestWebhooks(t *testing.T) {
 	s := w.settings()
 	s.StripePoll = time.Hour // only the webhook brings it
 	address := w.serve(s)
-	pgtest.Eventually(t, "the invoice is at Stripe", func() bool {
+	testkit.Eventually(t, "the invoice is at Stripe", func() bool {
 		found := w.stripe.of(id)
 		return len(found) == 1 && found[0]["status"] == "open"
 	})
@@ -137,8 +137,8 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("the event is answered %d", got)
 		}
 	}
-	pgtest.Eventually(t, "the payment is noted", func() bool { return w.read(id).Status == statusPaid })
-	pgtest.Eventually(t, "the unknown invoice is told", func() bool {
+	testkit.Eventually(t, "the payment is noted", func() bool { return w.read(id).Status == statusPaid })
+	testkit.Eventually(t, "the unknown invoice is told", func() bool {
 		_, body := w.get(address + "/metrics")
 		return strings.Contains(body, "\nquotad_stripe_notices 1\n") && strings.Contains(body, "\nquotad_stripe_invoices_waiting 0\n") && strings.Contains(body, "\nquotad_stripe_payments_noted_total 1\n")
 	})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -154,12 +155,12 @@ func TestFaultsFireTheirAlerts(t *testing.T) {
 	t.Parallel()
 	const ends = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`
 	locked := func(n *testNode, table string, meanwhile func()) {
-		conn, err := postgres.Connect(pgtest.Context(t), n.databaseURL, nil)
+		conn, err := postgres.Connect(testkit.Context(t), n.databaseURL, nil)
 		if err != nil {
 			n.t.Fatal(err)
 		}
 		defer postgres.CloseConn(conn)
-		if _, err := conn.Exec(pgtest.Context(t), `BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE `+table); err != nil {
+		if _, err := conn.Exec(testkit.Context(t), `BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE `+table); err != nil {
 			n.t.Fatal(err)
 		}
 		meanwhile()
@@ -205,7 +206,7 @@ func TestFaultsFireTheirAlerts(t *testing.T) {
 			locked(n, "changes", func() { hits(n, long) })
 		}},
 		"an answer is lost": {[]string{"QuotadOutcomeUnknown"}, nil, func(n *testNode, _ *pgtest.Instance) {
-			conn, err := postgres.Connect(pgtest.Context(t), n.databaseURL, nil)
+			conn, err := postgres.Connect(testkit.Context(t), n.databaseURL, nil)
 			if err != nil {
 				n.t.Fatal(err)
 			}
@@ -216,7 +217,7 @@ func TestFaultsFireTheirAlerts(t *testing.T) {
 				waiting := strings.Replace(ends, "datname", "wait_event_type = 'Lock' AND datname", 1)
 				eventually(n.t, recovery, "a statement that waits for the lock is ended", func() bool { // it waits for no longer than 400 ms
 					var ended int
-					err := conn.QueryRow(pgtest.Context(t), waiting).Scan(&ended)
+					err := conn.QueryRow(testkit.Context(t), waiting).Scan(&ended)
 					return err == nil && ended > 0
 				})
 				<-answered

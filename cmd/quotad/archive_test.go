@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/planstest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -28,7 +28,7 @@ func TestArchiveCommand(t *testing.T) {
 	refused(2, "must be the first instant of a month in UTC, such as 2026-01-01, not \"soon\"", "--before=soon")
 	refused(1, "nothing was changed. Of what was before 2020-01-01T00:00:00Z: one table has all hours before 20", "--before=2020-01", "--dry-run")
 	refused(1, "nothing was changed", "--before=2020-01-02")
-	quotatest.SplitMonths(pgtest.Context(t), t, planstest.NewPool(t, n.databaseURL), time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), 2)
+	quotatest.SplitMonths(testkit.Context(t), t, planstest.NewPool(t, n.databaseURL), time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), 2)
 	refused(1, "too young", "--before="+time.Now().UTC().AddDate(0, 1, 0).Format("2006-01"))
 	for _, dry := range []bool{true, false} {
 		args := []string{"archive", "--before=2020-02-01"}

@@ -15,6 +15,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/migrations"
 )
@@ -27,7 +28,7 @@ func cli(t testing.TB, env map[string]string, args ...string) (code int, stdout,
 		value, ok := env[name]
 		return value, ok
 	}}
-	ctx, cancel := context.WithTimeout(pgtest.Context(t), time.Minute)
+	ctx, cancel := context.WithTimeout(testkit.Context(t), time.Minute)
 	defer cancel()
 	code = p.main(ctx, args)
 	return code, out.String(), errs.String()
@@ -286,13 +287,13 @@ const earlierSchema = `CREATE TABLE goose_db_version (id integer PRIMARY KEY, ve
 func TestDatabaseOfBefore(t *testing.T) {
 	server := pgtest.Server(t, pgtest.WithoutMigrations())
 	dir := dataDir(t)
-	own, err := embedded.Start(pgtest.Context(t), embedded.Options{DataDir: dir, NoSync: true, Logger: slog.New(slog.DiscardHandler)})
+	own, err := embedded.Start(testkit.Context(t), embedded.Options{DataDir: dir, NoSync: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	execSQL(t, server.URL(), earlierSchema)
 	execSQL(t, own.URL(), earlierSchema)
-	if err := own.Stop(pgtest.Context(t)); err != nil {
+	if err := own.Stop(testkit.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	commands := []string{"serve --listen=127.0.0.1:0", "migrate up", "migrate down --yes", "migrate status", "keys list", "reconcile"}

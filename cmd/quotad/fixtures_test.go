@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // hourly and daily are the limits of the project's example.
@@ -54,7 +54,7 @@ func (n *testNode) hit(cost int64) *answer {
 // query reads one value of the node's database, past quotad.
 func query[T any](t testing.TB, databaseURL, sql string, args ...any) T {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func query[T any](t testing.TB, databaseURL, sql string, args ...any) T {
 // stored is every row of every table of quotad's, as text, but for what nodes write by themselves.
 func stored(t testing.TB, databaseURL string) string {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func stored(t testing.TB, databaseURL string) string {
 // execSQL runs statements, separated by semicolons.
 func execSQL(t testing.TB, databaseURL, sql string) {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)

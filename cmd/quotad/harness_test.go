@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -53,7 +54,7 @@ func start(t testing.TB, databaseURL string, flags ...string) *testNode {
 	s.stdout, s.stderr = n.out, n.log
 	started, ended := make(chan *node, 1), make(chan error, 1)
 	s.started = func(n *node) { started <- n }
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	go func() { ended <- run(ctx, *s) }()
 	var once sync.Once
 	var result error

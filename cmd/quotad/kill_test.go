@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -81,7 +82,7 @@ func testKilledUnderHits(t *testing.T) {
 		plan := []string{"low", "basic"}[c%2]
 		admin.do("PUT", fmt.Sprintf("/v1/customers/c%d", c), `{"name":"C","timezone":"UTC","plan":"`+plan+`"}`).is(201)
 	}
-	ctx, stop := context.WithCancel(pgtest.Context(t))
+	ctx, stop := context.WithCancel(testkit.Context(t))
 	defer stop()
 	var clients sync.WaitGroup
 	errs := make([]error, customers)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -131,12 +132,12 @@ func TestDatabaseThatRefuses(t *testing.T) {
 
 func execute(t testing.TB, databaseURL, sql string, args ...any) {
 	t.Helper()
-	conn, err := postgres.Connect(pgtest.Context(t), databaseURL, nil)
+	conn, err := postgres.Connect(testkit.Context(t), databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close(pgtest.Context(t)) }()
-	if _, err := conn.Exec(pgtest.Context(t), sql, args...); err != nil {
+	defer func() { _ = conn.Close(testkit.Context(t)) }()
+	if _, err := conn.Exec(testkit.Context(t), sql, args...); err != nil {
 		t.Fatal(err)
 	}
 }

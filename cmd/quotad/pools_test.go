@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // Reads that last take all connections that reads have. A changed plan counts all the same,
@@ -18,7 +18,7 @@ func TestLongReadsHoldUpNoChange(t *testing.T) {
 	n := start(t, "")
 	n.setUp(fixed("l", 100))
 	n.hit(1).is(200).has("limits.0.limit", 100)
-	long, cancel := context.WithCancel(pgtest.Context(t))
+	long, cancel := context.WithCancel(testkit.Context(t))
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer cancel()
@@ -47,7 +47,7 @@ func TestOnlyReadsOfCountersAreBoundToKeys(t *testing.T) {
 		}
 	}{{"off", n.node.reads}, {"on", n.node.pool}} {
 		var is string
-		if err := c.of.QueryRow(pgtest.Context(t), "SELECT current_setting('enable_hashjoin')").Scan(&is); err != nil || is != c.want {
+		if err := c.of.QueryRow(testkit.Context(t), "SELECT current_setting('enable_hashjoin')").Scan(&is); err != nil || is != c.want {
 			t.Errorf("hash joins are %s, not %s: %v", is, c.want, err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -258,7 +259,7 @@ func TestDatabaseCertificatesAreReadAgain(t *testing.T) {
 	// The certificate of before lets nobody in any more.
 	write(t, cert+".old", oldCert)
 	write(t, key+".old", oldKey)
-	if conn, err := postgres.Connect(pgtest.Context(t), by(cert+".old", key+".old"), nil); err == nil {
+	if conn, err := postgres.Connect(testkit.Context(t), by(cert+".old", key+".old"), nil); err == nil {
 		postgres.CloseConn(conn)
 		t.Error("the old certificate still works")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -16,7 +17,7 @@ func TestTooManyLanes(t *testing.T) {
 		t.Helper()
 		s := settingsOf(t, append([]string{"--listen=127.0.0.1:0", "--database-url=" + server.URL(), "--admin-key=" + testAdminKey}, flags...)...)
 		s.stdout, s.stderr = io.Discard, io.Discard
-		return run(pgtest.Context(t), *s)
+		return run(testkit.Context(t), *s)
 	}
 	is := func(err error, says ...string) {
 		t.Helper()

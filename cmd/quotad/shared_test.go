@@ -8,6 +8,7 @@ import (
 
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -97,7 +98,7 @@ func sessionsEnd(t *testing.T, database string) {
 // Of two nodes that start at once on a new database, told different values, one serves.
 func TestFirstNodesAtOnce(t *testing.T) {
 	t.Parallel()
-	ctx, database := pgtest.Context(t), pgtest.NewDatabase(t)
+	ctx, database := testkit.Context(t), pgtest.NewDatabase(t)
 	pool, err := postgres.Open(ctx, database, postgres.PoolOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func TestALateRetryIsChargedOnce(t *testing.T) {
 // lookAtTheTurn starts a node that is told nothing, and ends it when its Rotator has looked.
 func lookAtTheTurn(t *testing.T, database string) {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, database, nil)
 	if err != nil {
 		t.Fatal(err)

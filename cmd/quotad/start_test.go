@@ -12,6 +12,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -81,7 +82,7 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 	s.stdout, s.stderr = &log, &log
 	started, ended := make(chan *node, 1), make(chan error, 1)
 	s.started = func(n *node) { started <- n }
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
 	go func() { ended <- run(ctx, *s) }()
 
@@ -125,7 +126,7 @@ func TestStartWaitsForASlowDatabase(t *testing.T) {
 	if err := one.stop(); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := postgres.Connect(pgtest.Context(t), one.databaseURL, nil)
+	conn, err := postgres.Connect(testkit.Context(t), one.databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestStartWaitsForASlowDatabase(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		time.Sleep(4 * time.Second) // longer than one attempt
-		ended <- conn.Close(pgtest.Context(t))
+		ended <- conn.Close(testkit.Context(t))
 	}()
 	two := start(t, one.databaseURL)
 	two.do("GET", "/readyz", "").is(200)
@@ -229,7 +230,7 @@ func TestEmbeddedServerGone(t *testing.T) {
 	s.embedded = func(o *embedded.Options) { o.NoSync, o.GiveUpAfter = true, 300*time.Millisecond }
 	started, ended := make(chan *node, 1), make(chan error, 1)
 	s.started = func(n *node) { started <- n }
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
 	go func() { ended <- run(ctx, *s) }()
 	select {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -161,7 +162,7 @@ func TestDrainLosesNothing(t *testing.T) {
 	second := start(t, first.databaseURL)
 	second.hit(1).is(200)
 	b := newBalancer(t, first, second)
-	clientsEnd, end := context.WithCancel(pgtest.Context(t))
+	clientsEnd, end := context.WithCancel(testkit.Context(t))
 	var sent, failed atomic.Int64
 	var clients sync.WaitGroup
 	t.Cleanup(func() { // also of a test that has failed

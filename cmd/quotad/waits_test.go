@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -33,7 +34,7 @@ func begin(t *testing.T, databaseURL string) *startingNode {
 	}
 	s.stdout, s.stderr = n.log, n.log
 	s.started = func(served *node) { n.started <- served }
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	go func() { n.ended <- run(ctx, *s) }()
 	t.Cleanup(func() {
 		n.client.CloseIdleConnections()
@@ -111,7 +112,7 @@ func TestStartWaitsForConnections(t *testing.T) {
 		server := pgtest.Server(t, pgtest.WithSettings(map[string]string{"max_connections": "30", "superuser_reserved_connections": "3"}))
 		var held []*pgx.Conn
 		for range 27 - free {
-			conn, err := postgres.Connect(pgtest.Context(t), server.URL(), nil)
+			conn, err := postgres.Connect(testkit.Context(t), server.URL(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +133,7 @@ func TestStartWaitsForConnections(t *testing.T) {
 func TestStartWaitsForTheSessionsOfLanes(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.NewDatabase(t)
-	conn, err := postgres.Connect(pgtest.Context(t), databaseURL, nil)
+	conn, err := postgres.Connect(testkit.Context(t), databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

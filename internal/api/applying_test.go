@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // credit is what a customer's credit has left, when it expires, and the kinds and amounts of its entries.
@@ -125,7 +125,7 @@ func TestWithdraw(t *testing.T) {
 	n.creditIs("a/b", "0 left, <nil>: granted 1000 withdrawn -400 withdrawn -600")
 	n.want(409, "POST", at, `{"reason":"more","id":"w3"}`)
 	n.agreed("withdrawn")
-	pgtest.Eventually(t, "both are told of", func() bool {
+	testkit.Eventually(t, "both are told of", func() bool {
 		return fmt.Sprint(n.told("?type=credit.withdrawn")) == "[credit.withdrawn 2026-02-01T01:00:10 amount_minor=1000 currency=USD id=a/b kind=promotional left_minor=600 withdrawn_minor=400"+
 			" credit.withdrawn 2026-02-01T01:00:10 amount_minor=1000 currency=USD id=a/b kind=promotional left_minor=0 withdrawn_minor=600]"
 	})
@@ -155,7 +155,7 @@ func TestCreditsAreSpentOnce(t *testing.T) {
 	n.setTo("2026-03-01T00:00:10Z") // drafts of February beside finalized invoices of January
 	ids := func(customer, status string) (id string) {
 		t.Helper()
-		err := n.store.Pool().QueryRow(pgtest.Context(t), `SELECT i.id::text FROM invoices i JOIN customers c ON c.id = i.customer_id WHERE c.key = $1 AND i.status = $2`, customer, status).Scan(&id)
+		err := n.store.Pool().QueryRow(testkit.Context(t), `SELECT i.id::text FROM invoices i JOIN customers c ON c.id = i.customer_id WHERE c.key = $1 AND i.status = $2`, customer, status).Scan(&id)
 		check(t, err)
 		return id
 	}
@@ -186,7 +186,7 @@ func TestCreditsAreSpentOnce(t *testing.T) {
 			}
 		}
 		var took, paid, left, withdrawn int64
-		check(t, n.store.Pool().QueryRow(pgtest.Context(t), spent, customer).Scan(&took, &paid, &left, &withdrawn))
+		check(t, n.store.Pool().QueryRow(testkit.Context(t), spent, customer).Scan(&took, &paid, &left, &withdrawn))
 		if took+paid+left+withdrawn != 2500 {
 			t.Errorf("%s: a credit of 2500 paid %d at finalization and %d later, %d is left and %d withdrawn", customer, took, paid, left, withdrawn)
 		}

@@ -15,6 +15,7 @@ import (
 	"quotad/internal/billing/archive"
 	"quotad/internal/postgres"
 	"quotad/internal/quota/upkeep"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -24,7 +25,7 @@ func month(m time.Month) time.Time { return time.Date(2026, m, 1, 0, 0, 0, 0, ti
 // archiver takes months out as quotad archive does.
 func (n *node) archiver() *archive.Archiver {
 	n.t.Helper()
-	pool, err := postgres.Open(pgtest.Context(n.t), n.database, postgres.PoolOptions{StatementTimeout: -1})
+	pool, err := postgres.Open(testkit.Context(n.t), n.database, postgres.PoolOptions{StatementTimeout: -1})
 	check(n.t, err)
 	n.t.Cleanup(pool.Close)
 	return &archive.Archiver{Pool: pool, Settle: 100 * time.Millisecond, Now: func(context.Context) (int64, error) { return month(11).UnixMicro(), nil }}
@@ -38,7 +39,7 @@ func (n *node) notYet(before time.Time, says string) {
 			(SELECT count(*) FROM pg_inherits), (SELECT count(*) FROM pg_constraint WHERE conname = 'archived'))`)
 	}
 	was := stands()
-	report, err := n.archiver().Run(pgtest.Context(n.t), before)
+	report, err := n.archiver().Run(testkit.Context(n.t), before)
 	if err == nil || !strings.Contains(err.Error(), says) || len(report.Months) > 0 {
 		n.t.Fatalf("%v: %+v, %v", before, report, err)
 	}
@@ -52,7 +53,7 @@ func (n *node) notYet(before time.Time, says string) {
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	n := bookedNode(t)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	quotatest.SplitMonths(ctx, t, n.store.Pool(), month(1), 5)
 	n.want(201, "PUT", "/v1/meters/calls", `{"unit":"call"}`)
 	n.want(201, "PUT", "/v1/test-clocks/old", `{"now":"2026-01-31T22:10:00Z"}`)
@@ -199,7 +200,7 @@ func (n *node) archivedIsRefused(invoices []string) {
 func TestArchiveGoesOn(t *testing.T) {
 	t.Parallel()
 	n := bookedNode(t)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	quotatest.SplitMonths(ctx, t, n.store.Pool(), month(1), 5)
 	n.settled("2026-04-01T00:30:00Z") // what was corrected is on invoices
 	n.settled("2026-04-03T00:00:00Z")
@@ -232,7 +233,7 @@ func TestArchiveGoesOn(t *testing.T) {
 		killed <- err
 	}()
 	const summing = `FROM pg_locks WHERE relation = 'archived_sums'::regclass AND mode = 'RowExclusiveLock'`
-	pgtest.Eventually(t, "its sums of January are made", func() bool {
+	testkit.Eventually(t, "its sums of January are made", func() bool {
 		if len(killed) > 0 {
 			t.Fatal(<-killed)
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // written is a request of a route that changes something, which succeeds.
@@ -99,7 +99,7 @@ func (w *written) send(n *node, names map[string]string) (got reply, id string) 
 func TestEveryWriteIsAudited(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	keys, err := n.store.ListKeys(ctx, plans.Page{})
 	check(t, err)
 	admin := keys.Items[0].ID

@@ -12,7 +12,7 @@ import (
 	"quotad/internal/api/drafts"
 	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 const draftOfPro = `{"name":"P","currency":"USD","interval":"month","base_price_minor":2500,
@@ -150,25 +150,25 @@ func TestPlayDraft(t *testing.T) {
 // charged is what is stored of all counters and usage.
 func (n *node) charged() (all string) {
 	n.t.Helper()
-	check(n.t, n.store.Pool().QueryRow(pgtest.Context(n.t), `SELECT concat((SELECT string_agg(c::text, ',') FROM counters c), (SELECT string_agg(u::text, ',') FROM usage u))`).Scan(&all))
+	check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), `SELECT concat((SELECT string_agg(c::text, ',') FROM counters c), (SELECT string_agg(u::text, ',') FROM usage u))`).Scan(&all))
 	return all
 }
 
 // used writes hours of a customer's usage, as if they had been.
 func (n *node) used(customer string, hours [][3]int64) {
 	n.t.Helper()
-	c, err := n.store.GetCustomer(pgtest.Context(n.t), customer)
+	c, err := n.store.GetCustomer(testkit.Context(n.t), customer)
 	check(n.t, err)
-	m, err := n.store.GetMeter(pgtest.Context(n.t), "requests")
+	m, err := n.store.GetMeter(testkit.Context(n.t), "requests")
 	check(n.t, err)
 	var total int64
 	for _, h := range hours {
-		_, err = n.store.Pool().Exec(pgtest.Context(n.t), `INSERT INTO usage (shard, customer, meter, hour, admitted, denied) VALUES ($1,$2,$3,$4,$5,$6)`,
+		_, err = n.store.Pool().Exec(testkit.Context(n.t), `INSERT INTO usage (shard, customer, meter, hour, admitted, denied) VALUES ($1,$2,$3,$4,$5,$6)`,
 			model.Shard(c.ID), c.ID, m.ID, h[0], h[1], h[2])
 		check(n.t, err)
 		total += h[1]
 	}
-	_, err = n.store.Pool().Exec(pgtest.Context(n.t), `INSERT INTO counters (shard, customer, meter, total) VALUES ($1,$2,$3,$4)`, model.Shard(c.ID), c.ID, m.ID, total)
+	_, err = n.store.Pool().Exec(testkit.Context(n.t), `INSERT INTO counters (shard, customer, meter, total) VALUES ($1,$2,$3,$4)`, model.Shard(c.ID), c.ID, m.ID, total)
 	check(n.t, err)
 }
 
@@ -227,7 +227,7 @@ func TestCompareDraftHasBounds(t *testing.T) {
 	t.Parallel()
 	n := billedNode(t)
 	n.want(201, "PUT", "/v1/plans/pro/draft", draftOfPro)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	hour := time.Now().UTC().Truncate(time.Hour).UnixMicro()
 	_, err := n.store.Pool().Exec(ctx, `INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
 		SELECT 'c' || i, 'C', (SELECT id FROM plans WHERE key = 'pro'), 1, 'UTC', '2026-01-01T00:00:00', 1 FROM generate_series(1, 1200) i`)

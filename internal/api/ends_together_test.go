@@ -8,7 +8,7 @@ import (
 
 	"quotad/internal/api/hits"
 	"quotad/internal/plans/catalog"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // An atomic batch of more customers than it is judged again for, whose overrides have all just ended.
@@ -29,10 +29,10 @@ func TestOverridesThatEndTogether(t *testing.T) {
 	n.want(200, "POST", "/v1/hits/batch", body)
 	tx, err := n.store.Pool().Begin(t.Context())
 	check(t, err)
-	defer func() { check(t, tx.Rollback(pgtest.Context(t))) }()
+	defer func() { check(t, tx.Rollback(testkit.Context(t))) }()
 	_, err = tx.Exec(t.Context(), `SELECT FROM change_number FOR UPDATE`)
 	check(t, err)
-	pgtest.Eventually(t, "the end", func() bool { return n.nowOf().After(ends.Add(10 * time.Millisecond)) })
+	testkit.Eventually(t, "the end", func() bool { return n.nowOf().After(ends.Add(10 * time.Millisecond)) })
 	if text := n.want(200, "POST", "/v1/hits/batch", body).text; strings.Count(text, `"limit":5,`) != len(hits) {
 		t.Errorf("not all are judged by the plan: %s", text)
 	}

@@ -14,6 +14,7 @@ import (
 	"quotad/internal/api/hits"
 	"quotad/internal/quota"
 	"quotad/internal/quota/queue"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -69,7 +70,7 @@ func TestHitsOverTheShareAreTooBusy(t *testing.T) {
 	other := n.key("backend")
 	const body = `{"customer":"acme","meter":"requests"}`
 	n.want(200, "POST", "/v1/hits", body)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := pgx.Connect(ctx, n.database)
 	check(t, err)
 	defer conn.Close(ctx)
@@ -87,17 +88,17 @@ func TestHitsOverTheShareAreTooBusy(t *testing.T) {
 	}
 	batches, queued := n.server.Engine.Stats().Batches, func() int64 { return n.server.Engine.Stats().Queued }
 	hit()
-	pgtest.Eventually(t, "the lane waits for the row", func() bool { return n.server.Engine.Stats().Batches > batches && queued() == 0 })
+	testkit.Eventually(t, "the lane waits for the row", func() bool { return n.server.Engine.Stats().Batches > batches && queued() == 0 })
 	for i := range int64(2) {
 		hit()
-		pgtest.Eventually(t, "a hit waits for the lane", func() bool { return queued() == i+1 })
+		testkit.Eventually(t, "a hit waits for the lane", func() bool { return queued() == i+1 })
 	}
 	got := n.want(503, "POST", "/v1/hits", body)
 	if got.header.Get("Retry-After") != "1" || got.json["type"] != "/problems/too-busy" || !strings.Contains(got.text, "this API key") {
 		t.Errorf("%v %s", got.header, got.text)
 	}
 	hit("Authorization", other)
-	pgtest.Eventually(t, "another key's hit waits", func() bool { return queued() == 3 })
+	testkit.Eventually(t, "another key's hit waits", func() bool { return queued() == 3 })
 	check(t, tx.Rollback(ctx))
 	hits.Wait()
 	if over := n.server.Engine.Stats().Over; over != 1 {
@@ -130,7 +131,7 @@ func TestBatchesOfOneKeyFailNoOther(t *testing.T) {
 			}
 		})
 	}
-	pgtest.Eventually(t, "the busy key is over its share", func() bool { return n.server.Engine.Stats().Over > 0 })
+	testkit.Eventually(t, "the busy key is over its share", func() bool { return n.server.Engine.Stats().Over > 0 })
 	var others sync.WaitGroup
 	for range 4 {
 		others.Go(func() {
@@ -150,7 +151,7 @@ func TestBatchesOfOneKeyFailNoOther(t *testing.T) {
 // post sends a request and throws its answer away: to hold each large one against the document
 // would take longer than to make it.
 func (n *node) post(path, body, key string) (status int, err error) {
-	r, err := http.NewRequestWithContext(pgtest.Context(n.t), http.MethodPost, n.url+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(testkit.Context(n.t), http.MethodPost, n.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}

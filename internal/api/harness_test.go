@@ -31,6 +31,7 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/webhooks"
 )
@@ -56,7 +57,7 @@ func newNode(t testing.TB) *node { return newNodeOn(t, pgtest.NewDatabase(t)) }
 
 func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options)) *node {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	pool, err := postgres.Open(ctx, databaseURL, postgres.PoolOptions{})
 	check(t, err)
@@ -143,7 +144,7 @@ type reply struct {
 // do sends a request with the admin key, unless headers say otherwise ("-" leaves one out).
 func (n *node) do(method, path, body string, headers ...string) reply {
 	n.t.Helper()
-	r, err := http.NewRequestWithContext(pgtest.Context(n.t), method, n.url+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(testkit.Context(n.t), method, n.url+path, strings.NewReader(body))
 	check(n.t, err)
 	r.Header.Set("Authorization", "Bearer "+adminSecret)
 	if body != "" {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // manyHolds gives acme 20 limits on its meter and 10,000 open reservations of one unit each.
@@ -22,7 +22,7 @@ func (n *node) manyHolds() {
 	}
 	n.setUp(strings.Join(limits, ","))
 	n.held(10_000, 24*time.Hour)
-	ctx := pgtest.Context(n.t)
+	ctx := testkit.Context(n.t)
 	conn, err := postgres.Connect(ctx, n.database, nil)
 	check(n.t, err)
 	defer func() { check(n.t, conn.Close(ctx)) }()
@@ -36,7 +36,7 @@ func (n *node) manyHolds() {
 // text sends a request with the admin key and returns all of its answer, and how long that took.
 func (n *node) text(method, path, body string) (status int, text string, took time.Duration) {
 	n.t.Helper()
-	r, err := http.NewRequestWithContext(pgtest.Context(n.t), method, n.url+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(testkit.Context(n.t), method, n.url+path, strings.NewReader(body))
 	check(n.t, err)
 	r.Header.Set("Authorization", "Bearer "+adminSecret)
 	r.Header.Set("Content-Type", "application/json")

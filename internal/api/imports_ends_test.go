@@ -9,6 +9,7 @@ import (
 	"quotad/internal/api/imports"
 	"quotad/internal/api/serve"
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -64,7 +65,7 @@ func TestQuotaAfterARestart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	other, err := postgres.Connect(ctx, n.database, map[string]string{"application_name": "other"})
 	check(t, err)
 	defer other.Close(ctx)

@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"quotad/internal/api/imports"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // stream begins an import whose body is written to w; its answer begins with the first
@@ -29,7 +29,7 @@ func (n *node) stream(media string) (w *io.PipeWriter, answered chan *http.Respo
 func (n *node) streamBy(client *http.Client, url, media string) (w *io.PipeWriter, answered chan *http.Response) {
 	n.t.Helper()
 	body, w := io.Pipe()
-	r, err := http.NewRequestWithContext(pgtest.Context(n.t), "POST", url+"/v1/imports", body)
+	r, err := http.NewRequestWithContext(testkit.Context(n.t), "POST", url+"/v1/imports", body)
 	check(n.t, err)
 	r.Header.Set("Authorization", "Bearer "+adminSecret)
 	r.Header.Set("Content-Type", media)

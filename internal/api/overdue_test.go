@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // toldOverdue waits until so many invoices were told to be overdue, and says when the last was.
@@ -14,7 +14,7 @@ func (n *node) toldOverdue(want int) (at int64) {
 	n.t.Helper()
 	var got int
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		check(n.t, n.store.Pool().QueryRow(pgtest.Context(n.t), "SELECT count(*), coalesce(max(told_at), 0) FROM unpaid_invoices WHERE told_at IS NOT NULL").Scan(&got, &at))
+		check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), "SELECT count(*), coalesce(max(told_at), 0) FROM unpaid_invoices WHERE told_at IS NOT NULL").Scan(&got, &at))
 		if got == want {
 			return at
 		}
@@ -68,7 +68,7 @@ func TestOverdue(t *testing.T) {
 	}
 	n.agreed("overdue again")
 	// The event has the instant from which on it was overdue.
-	pgtest.Eventually(t, "both are told of", func() bool {
+	testkit.Eventually(t, "both are told of", func() bool {
 		return fmt.Sprint(n.told("?type=invoice.overdue")) == "[invoice.overdue 2026-02-15T01:00:10 amount_due_minor=2380 credited_minor=0 currency=USD kind=period number=TEST-1 open_minor=2380 status=finalized total_minor=2380"+
 			" invoice.overdue 2026-02-16T00:00:00 amount_due_minor=2380 credited_minor=0 currency=USD kind=period number=TEST-1 open_minor=1 status=finalized total_minor=2380]"
 	})
@@ -91,7 +91,7 @@ func TestOverdueIsAConcern(t *testing.T) {
 	}
 	n.setTo("2030-03-05T00:00:00Z")
 	var id string
-	pgtest.Eventually(t, "the live opening is a draft", func() bool {
+	testkit.Eventually(t, "the live opening is a draft", func() bool {
 		items := n.want(200, "GET", "/v1/invoices?status=draft", "").items()
 		if len(items) == 1 {
 			id = items[0]["id"].(string)
@@ -100,7 +100,7 @@ func TestOverdueIsAConcern(t *testing.T) {
 	})
 	concerned := func(want bool) {
 		t.Helper()
-		pgtest.Eventually(t, "the overview tells of it, or not", func() bool {
+		testkit.Eventually(t, "the overview tells of it, or not", func() bool {
 			o := n.overview()
 			told := false
 			for _, c := range o["concerns"].([]any) {

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"quotad/internal/api/hits"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
 // nowOf is PostgreSQL's time.
 func (n *node) nowOf() (now time.Time) {
 	n.t.Helper()
-	check(n.t, n.store.Pool().QueryRow(pgtest.Context(n.t), `SELECT clock_timestamp()`).Scan(&now))
+	check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), `SELECT clock_timestamp()`).Scan(&now))
 	return now
 }
 
@@ -62,14 +63,14 @@ func TestARefusalWaitsForTheOverridesEnd(t *testing.T) {
 	// Nobody can delete the override from now on.
 	tx, err := n.store.Pool().Begin(t.Context())
 	check(t, err)
-	defer func() { check(t, tx.Rollback(pgtest.Context(t))) }()
+	defer func() { check(t, tx.Rollback(testkit.Context(t))) }()
 	_, err = tx.Exec(t.Context(), `SELECT FROM change_number FOR UPDATE`)
 	check(t, err)
 	quota := n.want(200, "GET", "/v1/customers/acme/quota", "")
 	if got := quota.limits()["hourly"]; got["limit"] != 0.0 {
 		t.Errorf("before the end: %v", got)
 	}
-	pgtest.Eventually(t, "the end", func() bool { return n.nowOf().After(ends.Add(10 * time.Millisecond)) })
+	testkit.Eventually(t, "the end", func() bool { return n.nowOf().After(ends.Add(10 * time.Millisecond)) })
 	for _, node := range []*node{n, other} {
 		node.want(200, "POST", hits.Pattern, oneHit) // first: its refusal is in the node's memory
 		if got := node.want(200, "GET", "/v1/customers/acme/quota", "").limits()["hourly"]; got["limit"] == 0.0 {
@@ -104,10 +105,10 @@ func TestTheEndIsMetOnEachWay(t *testing.T) {
 	}
 	tx, err := n.store.Pool().Begin(t.Context())
 	check(t, err)
-	defer func() { check(t, tx.Rollback(pgtest.Context(t))) }()
+	defer func() { check(t, tx.Rollback(testkit.Context(t))) }()
 	_, err = tx.Exec(t.Context(), `SELECT FROM change_number FOR UPDATE`)
 	check(t, err)
-	pgtest.Eventually(t, "the end", func() bool { return n.nowOf().After(ends.Add(10 * time.Millisecond)) })
+	testkit.Eventually(t, "the end", func() bool { return n.nowOf().After(ends.Add(10 * time.Millisecond)) })
 	of := func(key, more string) string {
 		return `{"customer":"` + key + `","meter":"requests","cost":1` + more + `}`
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -177,7 +178,7 @@ func TestOverridesAndHits(t *testing.T) {
 			t.Fatal("it still lets in a second after its end")
 		}
 	}
-	pgtest.Eventually(t, "its row is deleted", func() bool { return len(n.want(200, "GET", ofAcme, "").items()) == 0 })
+	testkit.Eventually(t, "its row is deleted", func() bool { return len(n.want(200, "GET", ofAcme, "").items()) == 0 })
 }
 
 // Overrides of a customer on a test clock are marked with it, as all that is about it.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/plans"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -32,7 +33,7 @@ func overviewNode(t *testing.T) *overviewed {
 func (n *node) beat(of plans.Node, minute int64) {
 	n.t.Helper()
 	s := n.server.Engine.Stats()
-	check(n.t, n.store.Beat(pgtest.Context(n.t), &of, minute, plans.Decided{Admitted: s.Admitted, Refused: s.Refused}))
+	check(n.t, n.store.Beat(testkit.Context(n.t), &of, minute, plans.Decided{Admitted: s.Admitted, Refused: s.Refused}))
 }
 
 func (n *overviewed) overview() map[string]any {
@@ -80,7 +81,7 @@ func TestOverview(t *testing.T) {
 	hit(200, "gone", "requests", 5)
 	n.want(204, "DELETE", "/v1/customers/gone", "")
 
-	now, err := n.server.Now(pgtest.Context(t))
+	now, err := n.server.Now(testkit.Context(t))
 	check(t, err)
 	minute := now - now%60e6
 	n.beat(plans.Node{ID: "1", Name: "web-1:80", Version: "v1", State: "ready", StartedAt: now, SeenAt: now}, minute)
@@ -164,13 +165,13 @@ func TestOverviewOfMany(t *testing.T) {
 func TestOverviewOfNodes(t *testing.T) {
 	t.Parallel()
 	n := overviewNode(t)
-	now, err := n.server.Now(pgtest.Context(t))
+	now, err := n.server.Now(testkit.Context(t))
 	check(t, err)
 	const minute, hour = int64(60e6), int64(3600e6)
 	this := now - now%minute
 	told := func(node plans.Node, of, admitted, refused int64) {
 		t.Helper()
-		check(t, n.store.Beat(pgtest.Context(t), &node, of, plans.Decided{Admitted: admitted, Refused: refused}))
+		check(t, n.store.Beat(testkit.Context(t), &node, of, plans.Decided{Admitted: admitted, Refused: refused}))
 	}
 	one := plans.Node{ID: "1", Name: "one:80", Version: "v1", State: "ready", StartedAt: now - hour, SeenAt: now}
 	two := plans.Node{ID: "2", Name: "two:80", Version: "v1", State: "degraded", Reason: "the database is too slow", StartedAt: now - hour, SeenAt: now}

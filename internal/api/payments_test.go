@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // owing is a node whose customer acme has one finalized invoice of 20.00 plus 19 %, due on
@@ -229,10 +229,10 @@ func TestOlderNodesPay(t *testing.T) {
 	id := "'" + strings.TrimPrefix(path, "/v1/invoices/") + "'"
 	n.want(200, "POST", path+"/pay", `{"amount_minor":1000}`)
 	pool := n.store.Pool()
-	if _, err := pool.Exec(pgtest.Context(t), `UPDATE invoices SET status = 'void', void_reason = 'x' WHERE id = `+id); err == nil || !strings.Contains(err.Error(), "cannot become void") {
+	if _, err := pool.Exec(testkit.Context(t), `UPDATE invoices SET status = 'void', void_reason = 'x' WHERE id = `+id); err == nil || !strings.Contains(err.Error(), "cannot become void") {
 		t.Errorf("told %v", err)
 	}
-	_, err := pool.Exec(pgtest.Context(t), `UPDATE invoices SET status = 'paid', reference = 'older', paid_at = 1769907700000000, paid_minor = 2380 WHERE id = `+id)
+	_, err := pool.Exec(testkit.Context(t), `UPDATE invoices SET status = 'paid', reference = 'older', paid_at = 1769907700000000, paid_minor = 2380 WHERE id = `+id)
 	check(t, err)
 	n.standsAs(path, "paid paid 2380 open 0 1:payment 1000, 2:payment 1380")
 	if i := n.want(200, "GET", path, "").json; i["reference"] != "older" || i["paid_at"] != "2026-02-01T01:01:40Z" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/api/hits"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -279,7 +280,7 @@ func (w *ratedWorld) comeBack(c *ratedCustomer, cost, at, then int64) {
 	if c.onClock {
 		w.set(time.UnixMicro(then))
 	} else {
-		pgtest.Eventually(w.t, "the wait is over", func() bool {
+		testkit.Eventually(w.t, "the wait is over", func() bool {
 			var now int64
 			check(w.t, w.nodes[0].store.Pool().QueryRow(w.t.Context(), `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 20000`).Scan(&now))
 			return now >= then

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // bookedNode is a node with a quarter of real billing: bases in arrears and in advance, prices of
@@ -71,7 +71,7 @@ func bookedNode(t *testing.T) *node {
 // invoicesOf are the ids of a customer's final invoices, in the order of their numbers.
 func (n *node) invoicesOf(customer string) (ids []string) {
 	n.t.Helper()
-	rows, err := n.store.Pool().Query(pgtest.Context(n.t), `SELECT i.id::text FROM invoices i JOIN customers c ON c.id = i.customer_id
+	rows, err := n.store.Pool().Query(testkit.Context(n.t), `SELECT i.id::text FROM invoices i JOIN customers c ON c.id = i.customer_id
 		WHERE c.key = $1 AND i.number IS NOT NULL ORDER BY i.number`, customer)
 	check(n.t, err)
 	ids, err = pgx.CollectRows(rows, pgx.RowTo[string])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -45,7 +46,7 @@ func (n *node) agreed(when string) {
 // exec runs SQL with triggers and foreign keys off, as only a superuser can.
 func (n *node) exec(statements string) {
 	n.t.Helper()
-	ctx := pgtest.Context(n.t)
+	ctx := testkit.Context(n.t)
 	mine, err := pgx.ParseConfig(n.database)
 	check(n.t, err)
 	config, err := pgx.ParseConfig(pgtest.AdminURL(n.t))
@@ -69,7 +70,7 @@ func (n *node) settled(now string) {
 	check(n.t, err)
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var due int
-		check(n.t, n.store.Pool().QueryRow(pgtest.Context(n.t), "SELECT count(*) FROM open_periods WHERE due_at <= $1", at.UnixMicro()).Scan(&due))
+		check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), "SELECT count(*) FROM open_periods WHERE due_at <= $1", at.UnixMicro()).Scan(&due))
 		if due == 0 {
 			return
 		}
@@ -118,7 +119,7 @@ var tables = []string{
 func (n *node) columns(table string) string {
 	n.t.Helper()
 	var all string
-	check(n.t, n.store.Pool().QueryRow(pgtest.Context(n.t), `SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns
+	check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), `SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns
 		WHERE table_schema = 'public' AND table_name = $1 AND is_generated = 'NEVER'`, table).Scan(&all))
 	return all
 }

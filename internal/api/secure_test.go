@@ -17,7 +17,7 @@ import (
 	"quotad/internal/api/hits"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // secure is the same node over TLS: by its client over HTTP/2, and by dial over HTTP/1.1.
@@ -64,7 +64,7 @@ type upload struct {
 // upload begins a batch that promises size bytes, and sends some.
 func (n *node) upload(size, some int) *upload {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(pgtest.Context(n.t), 30*time.Second)
+	ctx, cancel := context.WithTimeout(testkit.Context(n.t), 30*time.Second)
 	body, feed := io.Pipe()
 	u := &upload{make(chan *http.Response, 1), cancel}
 	n.t.Cleanup(cancel)
@@ -149,7 +149,7 @@ func TestSlowReadersOverHTTP2(t *testing.T) {
 	look := `{"customer":"acme","meter":"requests","dry_run":true}`
 	body := `{"hits":[` + look + strings.Repeat(","+look, 99) + `]}`
 	slow := func() *http.Response {
-		r, err := http.NewRequestWithContext(pgtest.Context(t), "POST", s.url+"/v1/hits/batch", strings.NewReader(body))
+		r, err := http.NewRequestWithContext(testkit.Context(t), "POST", s.url+"/v1/hits/batch", strings.NewReader(body))
 		check(t, err)
 		r.Header.Set("Authorization", "Bearer "+adminSecret)
 		r.Header.Set("Content-Type", "application/json")
@@ -283,7 +283,7 @@ func TestConnectionThatTakesNothing(t *testing.T) {
 	}
 	s.want(200, "GET", "/livez", "")
 	client.stopped.Store(true)
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
 	for range streams {
 		r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/openapi.json", nil)

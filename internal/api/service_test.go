@@ -22,6 +22,7 @@ import (
 	"quotad/internal/fastpath"
 	"quotad/internal/postgres"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -165,10 +166,10 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 	hasty := httptest.NewServer(New(Options{Options: parts}).Handler())
 	defer hasty.Close()
 	n.url = hasty.URL
-	conn, err := postgres.Connect(pgtest.Context(t), n.database, nil)
+	conn, err := postgres.Connect(testkit.Context(t), n.database, nil)
 	check(t, err)
-	defer func() { check(t, conn.Close(pgtest.Context(t))) }()
-	_, err = conn.Exec(pgtest.Context(t), "BEGIN; LOCK TABLE counters IN ACCESS EXCLUSIVE MODE")
+	defer func() { check(t, conn.Close(testkit.Context(t))) }()
+	_, err = conn.Exec(testkit.Context(t), "BEGIN; LOCK TABLE counters IN ACCESS EXCLUSIVE MODE")
 	check(t, err)
 	const look = `{"customer":"acme","meter":"requests","dry_run":true}`
 	if got := n.do("POST", "/v1/hits", look); got.status != 503 || got.json["type"] != "/problems/too-busy" {
@@ -181,7 +182,7 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 	if got := n.do("GET", "/v1/customers/acme/quota", ""); got.status != 503 || got.json["type"] != "/problems/too-busy" {
 		t.Errorf("the quota: %d %s", got.status, got.text)
 	}
-	_, err = conn.Exec(pgtest.Context(t), "ROLLBACK")
+	_, err = conn.Exec(testkit.Context(t), "ROLLBACK")
 	check(t, err)
 	n.want(429, "POST", "/v1/hits", look)
 }

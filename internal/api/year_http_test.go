@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // try sends a request. Headers without a value are left out.
@@ -16,7 +16,7 @@ func (y *year) try(method, path string, body any, headers ...string) reply {
 	if body != nil {
 		text = textOf(y, body)
 	}
-	r, err := http.NewRequestWithContext(pgtest.Context(y.t), method, y.url+path, strings.NewReader(text))
+	r, err := http.NewRequestWithContext(testkit.Context(y.t), method, y.url+path, strings.NewReader(text))
 	check(y.t, err)
 	r.Header.Set("Authorization", "Bearer "+adminSecret)
 	if body != nil {

@@ -14,6 +14,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -216,7 +217,7 @@ func TestNodesNumberTogether(t *testing.T) {
 			r.read()
 		}
 	}
-	pgtest.Eventually(t, "all events to be shown", func() bool { r.read(); return len(r.all) >= len(want) })
+	testkit.Eventually(t, "all events to be shown", func() bool { r.read(); return len(r.all) >= len(want) })
 	stop()
 	numbering.Wait()
 	r.read()
@@ -255,7 +256,7 @@ func TestANodeThatDiesWhileNumbering(t *testing.T) {
 	}
 	_ = dying.Rollback(t.Context()) // gives the connection back
 	r := &reader{t: t, pool: pool}
-	pgtest.Eventually(t, "the others to go on", func() bool {
+	testkit.Eventually(t, "the others to go on", func() bool {
 		if err := n.Number(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +315,7 @@ func TestScrubFindsWhatIsBeingNumbered(t *testing.T) {
 	}
 	scrubbed := make(chan error, 1)
 	go func() { scrubbed <- Scrub(t.Context(), erasing, 7) }()
-	pgtest.Eventually(t, "the erasure to wait", func() bool {
+	testkit.Eventually(t, "the erasure to wait", func() bool {
 		var waiting bool
 		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`).Scan(&waiting)
 		return err == nil && waiting
@@ -357,7 +358,7 @@ func TestScrubBesideNumbering(t *testing.T) {
 		}
 		commit(t, tx)
 	}
-	pgtest.Eventually(t, "all to have ids", func() bool { return n.Numbered() == 3*rounds })
+	testkit.Eventually(t, "all to have ids", func() bool { return n.Numbered() == 3*rounds })
 	stop()
 	numbering.Wait()
 	var ada, bob int

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -47,10 +48,10 @@ func TestFrozenNode(t *testing.T) {
 	t.Cleanup(f.client.CloseIdleConnections)
 	setUp(t, f.there)
 	var err error
-	if f.look, err = postgres.Connect(pgtest.Context(t), databaseURL, nil); err != nil {
+	if f.look, err = postgres.Connect(testkit.Context(t), databaseURL, nil); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = f.look.Close(pgtest.Context(t)) })
+	t.Cleanup(func() { _ = f.look.Close(testkit.Context(t)) })
 	f.plain(f.there, 0) // its row is there
 	others := []int{2, 4, 6}
 	for _, customer := range others {
@@ -117,7 +118,7 @@ func (f *frozen) freeze() {
 // holds reports whether somebody who does nothing has the first customer's row.
 func (f *frozen) holds() (held bool) {
 	f.t.Helper()
-	err := f.look.QueryRow(pgtest.Context(f.t), `
+	err := f.look.QueryRow(testkit.Context(f.t), `
 		SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction')
 		   AND EXISTS (SELECT FROM counters) AND NOT EXISTS (SELECT FROM (
 			SELECT FROM counters WHERE customer = (SELECT min(id) FROM customers WHERE key = $1) AND attribute = '' FOR UPDATE SKIP LOCKED) free)`,

@@ -13,6 +13,7 @@ import (
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -55,7 +56,7 @@ func newBench(t testing.TB, seed uint64, ids bool, kinds ...fault) *bench {
 // stands still. Nothing is refused from memory, which may be a second behind.
 func newEngine(t testing.TB, databaseURL string, p *proxy) *quota.Engine {
 	t.Helper()
-	pool, err := postgres.Open(pgtest.Context(t), databaseURL, postgres.PoolOptions{Params: session.PoolSettings})
+	pool, err := postgres.Open(testkit.Context(t), databaseURL, postgres.PoolOptions{Params: session.PoolSettings})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
 // On the way to PostgreSQL an answer is lost after the commit; what was cut before, or
 // within, is not done.
 func TestPostgresProxy(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), pgtest.NewDatabase(t)
+	ctx, databaseURL := testkit.Context(t), pgtest.NewDatabase(t)
 	look, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)

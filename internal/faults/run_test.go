@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // run is clients that work on a cluster until so many operations are done.
@@ -60,7 +60,7 @@ func (r *run) work(t testing.TB, strikes []strike) {
 	for n := range r.clients {
 		r.members = append(r.members, newClient(r, n))
 	}
-	ctx, stop := context.WithCancel(pgtest.Context(t))
+	ctx, stop := context.WithCancel(testkit.Context(t))
 	defer stop()
 	errs := make([]error, r.clients)
 	var working, looking sync.WaitGroup

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -67,10 +68,10 @@ func TestSoak(t *testing.T) {
 	s := &soaking{t: t, node: launch(t, build(t), databaseURL), client: newHTTPClient()}
 	t.Cleanup(s.client.CloseIdleConnections)
 	var err error
-	if s.look, err = postgres.Connect(pgtest.Context(t), databaseURL, nil); err != nil {
+	if s.look, err = postgres.Connect(testkit.Context(t), databaseURL, nil); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.look.Close(pgtest.Context(t)) })
+	t.Cleanup(func() { _ = s.look.Close(testkit.Context(t)) })
 	s.setUp()
 
 	work, end := make(chan struct{}), make(chan struct{})
@@ -253,7 +254,7 @@ func (s *soaking) measure() []float64 {
 	}
 	// What an id or an hour takes stays for as long as it is kept. Here it is what comes and goes.
 	var tables int64
-	err = s.look.QueryRow(pgtest.Context(s.t), "SELECT pg_total_relation_size('counters') + pg_total_relation_size('holds')").Scan(&tables)
+	err = s.look.QueryRow(testkit.Context(s.t), "SELECT pg_total_relation_size('counters') + pg_total_relation_size('holds')").Scan(&tables)
 	if err != nil {
 		s.t.Fatal(err)
 	}

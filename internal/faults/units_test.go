@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -99,7 +100,7 @@ func (r *run) advance(t *testing.T) {
 // quiet waits until the server works for nobody but the caller.
 func quiet(t testing.TB, databaseURL string) {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ type deadlocks struct {
 
 func (d *deadlocks) read(t testing.TB) {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, d.url, nil)
 	if err != nil {
 		t.Fatal(err)

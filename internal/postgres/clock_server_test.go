@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
 func TestClockTellsTheServersTime(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	databaseURL := pgtest.NewDatabase(t)
 	clock := postgres.NewClock(databaseURL, nil)
 	defer clock.Close()
@@ -32,17 +33,17 @@ func TestClockTellsTheServersTime(t *testing.T) {
 func TestClockRunOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Server(t, pgtest.WithoutMigrations())
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	clock := postgres.NewClock(s.URL(), nil)
 	ended := make(chan bool)
 	go func() { clock.Run(ctx); close(ended) }()
-	pgtest.Eventually(t, "the first measurement", func() bool { _, ok := clock.Estimate(); return ok })
+	testkit.Eventually(t, "the first measurement", func() bool { _, ok := clock.Estimate(); return ok })
 	s.Crash()
 	s.WaitReady()
 	// The connection is dead; the next measurement makes another.
 	age := func() time.Duration { age, _, _ := clock.Quality(); return age }
-	pgtest.Eventually(t, "the measurement ages", func() bool { return age() > time.Second })
-	pgtest.Eventually(t, "a measurement after the outage", func() bool { return age() < time.Second })
+	testkit.Eventually(t, "the measurement ages", func() bool { return age() > time.Second })
+	testkit.Eventually(t, "a measurement after the outage", func() bool { return age() < time.Second })
 	cancel()
 	<-ended
 	clock.Close()
@@ -51,7 +52,7 @@ func TestClockRunOutlivesAnOutage(t *testing.T) {
 func TestClosedClockMeasuresNoMore(t *testing.T) {
 	clock := postgres.NewClock(pgtest.NewDatabase(t), nil)
 	clock.Close()
-	if _, err := clock.Now(pgtest.Context(t)); !errors.Is(err, postgres.ErrClockUnsure) {
+	if _, err := clock.Now(testkit.Context(t)); !errors.Is(err, postgres.ErrClockUnsure) {
 		t.Errorf("got %v", err)
 	}
 }

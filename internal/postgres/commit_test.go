@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -78,7 +79,7 @@ func TestNotCommitted(t *testing.T) {
 // TestNotCommittedByAServer provokes what can be provoked, and looks at what was stored.
 func TestNotCommittedByAServer(t *testing.T) {
 	t.Parallel()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	server := pgtest.Server(t, pgtest.WithoutMigrations(), pgtest.WithSettings(map[string]string{
 		"synchronous_standby_names": "nobody", "synchronous_commit": "local",
 	}))
@@ -105,7 +106,7 @@ func TestNotCommittedByAServer(t *testing.T) {
 	// awaits waits until a query about the session with the id $1 is true.
 	awaits := func(t *testing.T, pid uint32, sql string) {
 		t.Helper()
-		pgtest.Eventually(t, sql, func() (met bool) {
+		testkit.Eventually(t, sql, func() (met bool) {
 			return pool.QueryRow(ctx, sql, pid).Scan(&met) == nil && met
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -33,7 +34,7 @@ func taking(t *testing.T, databaseURL string, cost int) string {
 // invoices. Nodes of the version before go on beside it, by sessions of before. All of it may be done
 // again.
 func TestAdjustmentsAreCopied(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	toVersion(t, databaseURL, beforeCopies, false)
 	pgtest.Exec(t, databaseURL, append(slices.Clone(numberedBefore),
 		`INSERT INTO open_periods (customer_id, due_at) SELECT id, 0 FROM customers WHERE key = 'live'`,
@@ -106,7 +107,7 @@ func TestAdjustmentsAreCopied(t *testing.T) {
 // Whoever takes an adjustment while the queue is filled has the lock of the customer's billing. The
 // filling waits, and leaves the adjustment out.
 func TestFillingTheQueueWaits(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	toVersion(t, databaseURL, withQueue, false)
 	pgtest.Exec(t, databaseURL, append(slices.Clone(numberedBefore),
 		`INSERT INTO open_periods (customer_id, due_at) SELECT id, 0 FROM customers WHERE key = 'live'`, anInvoice("live"),
@@ -131,7 +132,7 @@ func TestFillingTheQueueWaits(t *testing.T) {
 		_, err := postgres.Migrate(ctx, databaseURL, all, quietly)
 		filled <- err
 	}()
-	pgtest.Eventually(t, "the filling waits", func() bool {
+	testkit.Eventually(t, "the filling waits", func() bool {
 		return pgtest.Query[bool](t, databaseURL, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid')`)
 	})
 	if err := errors.Join(tx.Commit(ctx), <-filled); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -73,7 +74,7 @@ const whereUsageIs = `SELECT string_agg(tableoid::regclass || ' ' || hour / 3600
 // on with what it prepared. Nothing that it wrote is lost. What is years ahead is in the default
 // partition, and is found by its key again.
 func TestMonthsBesideANodeOfBefore(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	toVersion(t, databaseURL, beforeMonths, false)
 	pgtest.Exec(t, databaseURL,
 		`INSERT INTO usage (shard, customer, meter, hour, admitted, denied) SELECT 1, 1, 1, h * 3600000000::bigint, 5, 2 FROM unnest(ARRAY[0, 400000, 613608]) h`,
@@ -148,7 +149,7 @@ func TestMonthsBesideANodeOfBefore(t *testing.T) {
 
 // A run that fails says why, and leaves no constraint: hours of the month to come would be refused.
 func TestMonthsThatFail(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	toVersion(t, databaseURL, beforeMonths, false)
 	pgtest.Exec(t, databaseURL, `CREATE TABLE adjustments_default (n integer)`)
 	_, err := postgres.Migrate(ctx, databaseURL, schemaTo(t, withMonths), quietly)
@@ -170,7 +171,7 @@ const withAuditMonths = "00023_audit_months.sql"
 // The audit trail of before becomes the first partition while a node of the version before writes. No
 // entry is lost or changed, ids go on, and nothing changes an entry afterwards.
 func TestAuditMonthsBesideANodeOfBefore(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	toVersion(t, databaseURL, withMonths, false)
 	const insert = `INSERT INTO audit (actor, request, action, subject, target) VALUES ('a', '', '', $1, '')`
 	pgtest.Exec(t, databaseURL, `INSERT INTO audit (at, actor, request, action, subject, target)

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/migrations"
 )
@@ -62,7 +63,7 @@ const shownNumbers = `SELECT coalesce(string_agg(c.key || ' ' || i.series || ' '
 // Numbers that were given stay, and the version before goes on with them beside the new one. A run
 // that ended half way is gone on with. Down keeps the numbers of each series, and so does up again.
 func TestPapersKeepNumbers(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	up := func() {
 		t.Helper()
 		if _, err := postgres.Migrate(ctx, databaseURL, schemaTo(t, papers), quietly); err != nil {
@@ -128,7 +129,7 @@ func TestPapersKeepNumbers(t *testing.T) {
 // toVersion migrates up to a version, or takes its newest migration back.
 func toVersion(t *testing.T, databaseURL, last string, down bool) {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	var err error
 	if down {
 		_, err = postgres.MigrateDown(ctx, databaseURL, schemaTo(t, last), quietly)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -45,7 +46,7 @@ const shownPayments = `
 // What was paid before gets its payment, when that is known at its instant. Notes took what was open
 // until then. What is overdue is told already.
 func TestPaymentsOfBefore(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	if _, err := postgres.Migrate(ctx, databaseURL, schemaTo(t, beforePayments), quietly); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/migrations"
 
@@ -52,7 +53,7 @@ func emptyDatabase(t *testing.T) string {
 
 func migrate(t *testing.T, databaseURL string, n int) []postgres.Migration {
 	t.Helper()
-	applied, err := postgres.Migrate(pgtest.Context(t), databaseURL, steps(n), quietly)
+	applied, err := postgres.Migrate(testkit.Context(t), databaseURL, steps(n), quietly)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func migrate(t *testing.T, databaseURL string, n int) []postgres.Migration {
 var quietly = postgres.MigrateOptions{Logger: slog.New(slog.DiscardHandler)}
 
 func TestMigrateUpAndDownWithoutSuperuser(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	if applied := migrate(t, databaseURL, 2); len(applied) != 2 || applied[1].Version != 2 || applied[1].Name != "00002_step.sql" {
 		t.Errorf("applied %+v", applied)
 	}
@@ -90,7 +91,7 @@ func TestMigrateUpAndDownWithoutSuperuser(t *testing.T) {
 // waits until it is.
 func TestMigrateDownIsRefusedWhileServing(t *testing.T) {
 	t.Parallel()
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	migrate(t, databaseURL, 1)
 	serve := func() *pgxpool.Pool {
 		pool, err := postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true})
@@ -117,7 +118,7 @@ func TestMigrateDownIsRefusedWhileServing(t *testing.T) {
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	databaseURL := emptyDatabase(t)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	results := make(chan int, 4)
 	var group errgroup.Group
 	for range cap(results) {
@@ -144,11 +145,11 @@ func TestNewerSchemaIsAccepted(t *testing.T) {
 	migrate(t, databaseURL, 3)
 	var log bytes.Buffer
 	opts := postgres.MigrateOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	applied, err := postgres.Migrate(pgtest.Context(t), databaseURL, steps(2), opts)
+	applied, err := postgres.Migrate(testkit.Context(t), databaseURL, steps(2), opts)
 	if err != nil || len(applied) != 0 || !strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("applied %v, %v, logged %q", applied, err, log.String())
 	}
-	if _, err := postgres.MigrateDown(pgtest.Context(t), databaseURL, steps(2), quietly); !errors.Is(err, postgres.ErrNewerSchema) {
+	if _, err := postgres.MigrateDown(testkit.Context(t), databaseURL, steps(2), quietly); !errors.Is(err, postgres.ErrNewerSchema) {
 		t.Errorf("down: %v", err)
 	}
 	if version := pgtest.Query[int64](t, databaseURL, "SELECT max(version_id) FROM migrations"); version != 3 {
@@ -160,7 +161,7 @@ func TestFailedMigrationLeavesTheOneBefore(t *testing.T) {
 	databaseURL := emptyDatabase(t)
 	fsys := steps(2)
 	fsys["00002_step.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE half (n int);\nSELECT 1/0;\n")}
-	if _, err := postgres.Migrate(pgtest.Context(t), databaseURL, fsys, quietly); err == nil || !strings.Contains(err.Error(), "division by zero") {
+	if _, err := postgres.Migrate(testkit.Context(t), databaseURL, fsys, quietly); err == nil || !strings.Contains(err.Error(), "division by zero") {
 		t.Errorf("got %v", err)
 	}
 	if pgtest.Query[bool](t, databaseURL, "SELECT to_regclass('half') IS NOT NULL") {
@@ -173,7 +174,7 @@ func TestFailedMigrationLeavesTheOneBefore(t *testing.T) {
 
 func TestMigrateWaitsNoLongerThanItsDeadline(t *testing.T) {
 	databaseURL := emptyDatabase(t)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	other, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +195,7 @@ func TestMigrateWaitsNoLongerThanItsDeadline(t *testing.T) {
 
 // The project's own schema.
 func TestMigrationsUpDownUp(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
 	up := func() {
 		t.Helper()
 		if applied, err := postgres.Migrate(ctx, databaseURL, migrations.FS, quietly); err != nil || len(applied) == 0 {

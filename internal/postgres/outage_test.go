@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/puddle/v2"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -84,7 +85,7 @@ func TestOutageRefusedAndRetryable(t *testing.T) {
 func TestOutageOfAServer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t, pgtest.WithoutMigrations())
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, server.URL(), nil)
 	if err != nil {
 		t.Fatal(err)

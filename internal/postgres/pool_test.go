@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,13 +23,13 @@ func TestOpenNeedsNoServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	if pool.Ping(pgtest.Context(t)) == nil {
+	if pool.Ping(testkit.Context(t)) == nil {
 		t.Error("something answers on port 1")
 	}
 }
 
 func TestSessionSettings(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	pool, err := postgres.Open(ctx, pgtest.NewDatabase(t), postgres.PoolOptions{
 		StatementTimeout: 50 * time.Millisecond, Params: map[string]string{"work_mem": "5MB"},
 	})
@@ -53,7 +54,7 @@ func TestSessionSettings(t *testing.T) {
 }
 
 func TestLaneSettings(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	params := map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
 	conn, err := postgres.Connect(ctx, pgtest.NewDatabase(t), params)
 	if err != nil {
@@ -70,7 +71,7 @@ func TestLaneSettings(t *testing.T) {
 
 // What a URL sets wins over defaults, and what the caller sets over both.
 func TestURLSettings(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	databaseURL := pgtest.NewDatabase(t) + "&timezone=Europe/Berlin&statement_timeout=7s&jit=on&search_path=public,pg_temp&options=-c%20work_mem%3D7MB"
 	pool, err := postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: map[string]string{"jit": "off"}})
 	if err != nil {
@@ -129,7 +130,7 @@ func TestSeveralHosts(t *testing.T) {
 		t.Error("no answer")
 	}
 	// Migrations and the clock find their way, too.
-	if _, _, err := postgres.MigrateStatus(pgtest.Context(t), databaseURL, steps(1), postgres.MigrateOptions{}); err != nil {
+	if _, _, err := postgres.MigrateStatus(testkit.Context(t), databaseURL, steps(1), postgres.MigrateOptions{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -139,7 +140,7 @@ func TestOneOfSeveralHostsThatTakesWrites(t *testing.T) {
 	standby := pgtest.Server(t, pgtest.WithoutMigrations())
 	primary := pgtest.Server(t, pgtest.WithoutMigrations())
 	pgtest.Exec(t, standby.AdminURL(), "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
-	pgtest.Eventually(t, "the standby takes no writes", func() bool {
+	testkit.Eventually(t, "the standby takes no writes", func() bool {
 		return pgtest.Query[string](t, standby.URL(), "SHOW transaction_read_only") == "on"
 	})
 	u, err := url.Parse(standby.URL())
@@ -155,7 +156,7 @@ func TestOneOfSeveralHostsThatTakesWrites(t *testing.T) {
 }
 
 func TestConnectionToFormerPrimaryIsDropped(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, pgtest.NewDatabase(t), map[string]string{"default_transaction_read_only": "on"})
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -11,7 +12,7 @@ import (
 
 // All connections of a pool die at once, as when the server restarts. No request meets one.
 func TestDeadConnections(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	url := pgtest.NewDatabase(t)
 	pool, err := postgres.Open(ctx, url, postgres.PoolOptions{MaxConns: 4})
 	if err != nil {
@@ -46,7 +47,7 @@ func TestDeadConnections(t *testing.T) {
 
 // What a server says unasked costs a round trip, and not the connection.
 func TestNoticeOnAnIdleConnection(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	pool, err := postgres.Open(ctx, pgtest.NewDatabase(t), postgres.PoolOptions{MaxConns: 2})
 	if err != nil {
 		t.Fatal(err)

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
 // What is said of a server is what the server says, a transaction that is open included.
 func TestStandingOf(t *testing.T) {
-	ctx, url := pgtest.Context(t), pgtest.NewDatabase(t)
+	ctx, url := testkit.Context(t), pgtest.NewDatabase(t)
 	pool, err := postgres.Open(ctx, url, postgres.PoolOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -14,7 +15,7 @@ var errBarred = errors.New("barred")
 // TestBarred: whatever way a hit is judged, one before the instant passes, and one at it does not. The
 // instant is that of the hit: a counter that is ahead of the clock takes its hits along.
 func TestBarred(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	engines := map[string]*Engine{"with memory": db.startEngine(t, clock), "without": db.startEngine(t, clock, withoutMemory)}
 	ends := quotatest.Epoch + 10
 	customer := int64(0)
@@ -91,7 +92,7 @@ func TestBarred(t *testing.T) {
 // TestBarredSendsNothing: whoever is barred costs no statement, and is not told to wait by a refusal that
 // a node remembers.
 func TestBarredSendsNothing(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	barred := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1, "1h"))
 	barred.Bar(quotatest.Epoch, errBarred)
@@ -122,7 +123,7 @@ func TestBarredSendsNothing(t *testing.T) {
 // TestBarredIsNoEndOfAll: what was admitted is answered again, committed, released and given back, and
 // how the customer stands is told.
 func TestBarredIsNoEndOfAll(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	open := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 100, "1h"))
 	if _, err := e.decideOnce(ctx, open, 7, model.NewID("hit", "one")); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -23,7 +23,7 @@ func benchTargets(b *testing.B, callers int) (*Engine, []*model.Target) {
 		targets[i] = quotatest.Target(int64(i+1), 1, 1, limits...)
 		hits[i] = model.Hit{Target: targets[i], Cost: 1}
 	}
-	for _, r := range e.DecideAll(pgtest.Context(b), hits) {
+	for _, r := range e.DecideAll(testkit.Context(b), hits) {
 		if r.Err != nil {
 			b.Fatal(r.Err)
 		}

@@ -6,7 +6,7 @@ import (
 
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -14,7 +14,7 @@ import (
 // counters back. The other believes neither its row nor its refusals from before, and judges by the
 // clock: nothing that was charged is given away.
 func TestBringBack(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch+7200e6)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch+7200e6)
 	here, there := db.startEngine(t, clock), db.startEngine(t, clock)
 	full, warm := quotatest.Target(1001, 1, 1, quotatest.Window(t, "a", 10, "1h")), quotatest.Target(1002, 1, 1, quotatest.Window(t, "a", 10, "1h"))
 	value := quotatest.PerIP(t, model.Spec{Name: "v", Algorithm: "token_bucket", Limit: 10, Window: "1h"})

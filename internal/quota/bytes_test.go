@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -120,7 +120,7 @@ var pair = []model.Spec{{Algorithm: "fixed_window", Limit: 1e6, Window: "1h"}, {
 // first and after ten rounds of hits, each vacuumed, and bounds it for the usual pair, in a
 // table that has grown and in one that was filled at once.
 func TestBytesPerCounter(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	few, many := quotatest.Sized(1000, 1000, 100_000), quotatest.Sized(15_000, 15_000, 1_000_000)
 	t.Logf("%-42s %26s %34s", "", "first: heap index toast sum", "after 10 hits: heap index toast sum hot")
 	for _, c := range []struct {
@@ -191,7 +191,7 @@ func BenchmarkLongLogs(b *testing.B) {
 	for _, entries := range []int{10, 1000} {
 		for _, storage := range []string{"EXTENDED", "EXTERNAL", "MAIN"} {
 			b.Run(fmt.Sprint(entries, "/", storage), func(b *testing.B) {
-				ctx := pgtest.Context(b)
+				ctx := testkit.Context(b)
 				f := fill(ctx, b, n, false, model.Spec{Algorithm: "sliding_log", Limit: 1000, Window: fmt.Sprint(entries, "us")})
 				f.db.Exec(ctx, b, "ALTER TABLE counters ALTER COLUMN state SET STORAGE "+storage)
 				f.longLog(ctx, b, entries)

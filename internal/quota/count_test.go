@@ -6,14 +6,14 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // Each hit and reservation counts once as admitted or refused, whichever way it is decided. Looks
 // and replays do not count.
 func TestDecisionsAreCounted(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "w", 10, "1h"))
 	other := quotatest.Target(2, 1, 1, quotatest.Window(t, "w", 10, "1h"))

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -42,7 +42,7 @@ func refusal(t *model.Target, cost int64) *model.Decision {
 }
 
 func TestDenialsAdd(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	d, a, b := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now), quotatest.Target(1, 1, 1), quotatest.Target(2, 1, 1)
 	if err := d.write(ctx); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestDenialsAdd(t *testing.T) {
 // TestDenialsAreBounded: beyond a number of rows what is denied is counted as lost; so is
 // what cannot be written.
 func TestDenialsAreBounded(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	d := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now)
 	for i := range int64(maxDenials) {
 		d.add(refusal(quotatest.Target(1, 1, 1), 1), i)
@@ -114,7 +114,7 @@ func TestDenialsInOrder(t *testing.T) {
 // TestDenialsOfAnEngine: all that was refused is there once the engine is closed, refusals
 // from memory and looks' included or not, and what was admitted is not touched.
 func TestDenialsOfAnEngine(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e, err := NewEngine(db.options(clock))
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestDenialsOfAnEngine(t *testing.T) {
 // TestDenialsConcurrently: what is added while others write is written once (and, with
 // -race, an empty write does not look at the map that is being filled).
 func TestDenialsConcurrently(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	d, target := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now), quotatest.Target(1, 1, 1)
 	var adders sync.WaitGroup
 	for range 4 {

@@ -13,6 +13,7 @@ import (
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -69,7 +70,7 @@ func TestExactUnderFire(t *testing.T) {
 // fillUp then offers single units until each total is reached: admitted = limit, exactly.
 func (f *fire) fillUp(t testing.TB, shots []shot) {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	pool, err := postgres.Open(ctx, f.url, postgres.PoolOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +164,7 @@ func TestMutantsAreCaught(t *testing.T) {
 // keeps the change from the second node.
 func raised(t testing.TB, missed bool) error {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	f := &fire{url: pgtest.NewDatabase(t), speed: 1}
 	f.prepare(t, 0)
 	pool, err := postgres.Open(ctx, f.url, postgres.PoolOptions{})

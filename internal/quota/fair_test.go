@@ -10,7 +10,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -50,7 +50,7 @@ func TestAnotherKeysHitIsInTheNextBatch(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, ctx := newTestDB(t), pgtest.Context(t)
+			db, ctx := newTestDB(t), testkit.Context(t)
 			e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 			e.options.MaxQueue, e.node.MaxQueue = 1_000_000, 1_000_000
 			var busy []*queue.Hit
@@ -88,7 +88,7 @@ func TestAnotherKeysHitIsInTheNextBatch(t *testing.T) {
 // TestNoKeyFillsAQueue: a key's hits beyond half of the queue are turned away, of a batch only
 // those. Another key's hit finds room.
 func TestNoKeyFillsAQueue(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 	e.options.MaxQueue, e.node.MaxQueue = 100, 100
 	target := quotatest.Target(1, 1, 1)
@@ -98,13 +98,13 @@ func TestNoKeyFillsAQueue(t *testing.T) {
 	}
 	results := make(chan []queue.Result)
 	go func() { results <- e.From("busy").DecideAll(ctx, hits) }()
-	pgtest.Eventually(t, "half of the queue is full", func() bool { return e.Stats().Queued == 50 })
+	testkit.Eventually(t, "half of the queue is full", func() bool { return e.Stats().Queued == 50 })
 	if _, err := e.From("busy").Decide(ctx, target, 1); !errors.Is(err, session.ErrShare) {
 		t.Errorf("a hit beyond the share: %v", err)
 	}
 	other := make(chan error)
 	go func() { _, err := e.From("other").Decide(ctx, target, 1); other <- err }()
-	pgtest.Eventually(t, "another key's hit waits", func() bool { return e.Stats().Queued == 51 })
+	testkit.Eventually(t, "another key's hit waits", func() bool { return e.Stats().Queued == 51 })
 	for e.Stats().Queued > 0 {
 		e.lanes[0].Next(ctx)
 	}
@@ -130,7 +130,7 @@ func TestNoKeyFillsAQueue(t *testing.T) {
 // TestOperationsWaitInTheirKeysLine: whatever goes to the worker waits in the line of the key
 // that sent it.
 func TestOperationsWaitInTheirKeysLine(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 	limit := quotatest.Window(t, "a", 1_000_000, "1d")
 	target := quotatest.Target(1, 1, 1, limit)
@@ -162,7 +162,7 @@ func TestOperationsWaitInTheirKeysLine(t *testing.T) {
 			calling, leave := context.WithCancel(ctx)
 			ended := make(chan struct{})
 			go func() { do(calling, e.From(from)); close(ended) }()
-			pgtest.Eventually(t, "it waits", func() bool { return w.Queued() == 1 })
+			testkit.Eventually(t, "it waits", func() bool { return w.Queued() == 1 })
 			leave()
 			<-ended
 			w.Take(func(o *locked.Operation) bool {

@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -28,7 +28,7 @@ func TestChargesBesideAFence(t *testing.T) {
 
 func chargeBesideAFence(t *testing.T, late quotatest.Late) {
 	const before, cost = 3, 5
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	gate := quotatest.NewGate()
 	here, there := db.startEngine(t, clock, func(o *Options) { o.Connect = db.ConnectBy(gate.Wrap) }), db.startEngine(t, clock)
 	limits := []*model.Limit{quotatest.Window(t, "a", 1000, "1d"), perLimit(t, "b", "ip", 1000)}
@@ -85,7 +85,7 @@ func chargeBesideAFence(t *testing.T, late quotatest.Late) {
 // openSessions has a node open the sessions of its lane and its worker.
 func openSessions(t *testing.T, node *Engine, target *model.Target) {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	if d := node.DecideAll(ctx, []model.Hit{{Target: target, Cost: 1}})[0]; d.Err != nil {
 		t.Fatal(d.Err)
 	}
@@ -103,7 +103,7 @@ func lateCharge(t *testing.T, node *Engine, target *model.Target, how string, co
 			return node.decideOnce(ctx, target, cost, model.NewID("hit", "held"))
 		}
 	case quotatest.Commit:
-		open, err := node.Reserve(pgtest.Context(t), target, cost, 3600e6, model.NewID("reservation", "r"))
+		open, err := node.Reserve(testkit.Context(t), target, cost, 3600e6, model.NewID("reservation", "r"))
 		if err != nil || !open.Allowed {
 			t.Fatal(open.String(), err)
 		}

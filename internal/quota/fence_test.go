@@ -12,7 +12,7 @@ import (
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -28,7 +28,7 @@ func dailyTarget(customer int64, limits ...*model.Limit) (target *model.Target, 
 // counter is a customer's own counter, on the first meter.
 func (db *testDB) counter(t *testing.T, customer int64) quotatest.CounterRow {
 	t.Helper()
-	all, err := db.Counters(pgtest.Context(t), customer)
+	all, err := db.Counters(testkit.Context(t), customer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func (db *testDB) counter(t *testing.T, customer int64) quotatest.CounterRow {
 // in the running hour if it does.
 func (db *testDB) usageBefore(t *testing.T, customer, before int64) (finished, running int64) {
 	t.Helper()
-	all, err := db.Admitted(pgtest.Context(t), customer)
+	all, err := db.Admitted(testkit.Context(t), customer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (e *Engine) fence(ctx context.Context, t *testing.T, fences []locked.Fence)
 
 // TestFence: what a fence leaves of each kind of counter; the same fence again leaves all alone.
 func TestFence(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	limits := []*model.Limit{quotatest.Window(t, "a", 100, "5m"), quotatest.Bucket(t, "b", 60, "1h", 100)}
 	var targets []*model.Target
@@ -152,7 +152,7 @@ func TestFence(t *testing.T) {
 // TestFenceFailsOneByOne: of a counter that is newer than its target, that somebody holds, or that
 // cannot be read. The others are fenced, and these when it is over.
 func TestFenceFailsOneByOne(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	log := quotatest.Limit(t, "log", "sliding_log", "1d", 1000)
 	var targets []*model.Target
@@ -190,7 +190,7 @@ func TestFenceFailsOneByOne(t *testing.T) {
 
 // TestFencesOfManyLanes: each is answered in its place, whichever worker did it.
 func TestFencesOfManyLanes(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	limit := quotatest.Window(t, "a", 100, "1h")
 	_, bound := dailyTarget(1, limit)
 	e := db.startEngine(t, quotatest.NewClock(bound), func(o *Options) { o.Lanes = 3 })
@@ -212,7 +212,7 @@ func TestFencesOfManyLanes(t *testing.T) {
 
 // BenchmarkFence fences counters of which each has units of an hour to be booked.
 func BenchmarkFence(b *testing.B) {
-	db, ctx := newTestDB(b), pgtest.Context(b)
+	db, ctx := newTestDB(b), testkit.Context(b)
 	limits := []*model.Limit{quotatest.Window(b, "a", 1e6, "1d"), quotatest.Bucket(b, "b", 60, "1h", 100)}
 	_, bound := dailyTarget(1, limits...)
 	e := db.startEngine(b, quotatest.NewClock(bound+10e6))

@@ -16,6 +16,7 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -141,7 +142,7 @@ func (f *fire) engine(t testing.TB, pool *pgxpool.Pool, skew time.Duration) *Eng
 // run fires and returns all decisions; an error of any hit fails the run.
 func (f *fire) run(t testing.TB) ([]shot, error) {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	pool, err := postgres.Open(ctx, f.url, postgres.PoolOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -37,7 +37,7 @@ func TestFullIsExact(t *testing.T) {
 // The fullest limit of each target is the one that the Go model says, whatever its algorithm; what
 // refuses nothing, has no one number, or lives in a time of its own is left out.
 func TestFullness(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	spec := func(name, algorithm string, limit int64, more ...func(*model.Spec)) *model.Limit {
 		s := model.Spec{Name: name, Algorithm: algorithm, Limit: limit, Window: "1h"}
@@ -102,7 +102,7 @@ func TestFullness(t *testing.T) {
 
 // Latest finds customers' own counters by the instant of their last charge, wherever it begins.
 func TestLatest(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	if l, err := e.Latest(ctx, 10); err != nil || l.Passed != 0 || !l.All || len(l.Keys) != 0 {
 		t.Fatalf("%+v, %v", l, err)

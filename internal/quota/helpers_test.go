@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -60,7 +60,7 @@ func (db *testDB) handEngine(t testing.TB, c *quotatest.Clock, change ...func(*O
 	}
 	t.Cleanup(e.lanes[0].Session.Close)
 	t.Cleanup(e.workers[0].Session.Close)
-	e.awaitSession(pgtest.Context(t), t)
+	e.awaitSession(testkit.Context(t), t)
 	return e
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -64,7 +64,7 @@ func (h *hot) useUp(t *testing.T, nodes ...*Engine) {
 				if len(h.values) > 0 {
 					hit = quotatest.IP(theirs, h.values[n%len(h.values)])
 				}
-				ctx, cancel := context.WithTimeout(pgtest.Context(t), time.Minute)
+				ctx, cancel := context.WithTimeout(testkit.Context(t), time.Minute)
 				d, err := e.Decide(ctx, hit, 1)
 				cancel()
 				if err != nil {
@@ -85,7 +85,7 @@ func (h *hot) useUp(t *testing.T, nodes ...*Engine) {
 // check compares what was admitted with the limit, the counters and the usage.
 func (h *hot) check(t *testing.T, e *Engine, target *model.Target) {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	if got := h.admitted.Load(); got != h.limit {
 		t.Errorf("%d hits admitted of a limit of %d", got, h.limit)
 	}
@@ -114,7 +114,7 @@ func TestHotCustomerFarAway(t *testing.T) {
 			}
 			nodes := []*Engine{db.startEngine(t, clock, far), db.startEngine(t, clock, far)}
 			for _, e := range nodes { // a node serves when it has its sessions
-				if err := e.Connected(pgtest.Context(t)); err != nil {
+				if err := e.Connected(testkit.Context(t)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -162,7 +162,7 @@ func TestHotCustomerOfSkippingNodes(t *testing.T) {
 // TestSkippingNodeBesideAHeldRow: while somebody holds a customer's row, a node that skips locked rows answers
 // the hits of others, and answers those of that customer once the row is free.
 func TestSkippingNodeBesideAHeldRow(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, func(o *Options) { o.Stopwatch = func() time.Duration { return time.Hour } })
 	limit := quotatest.Window(t, "a", 1000, "1d")
 	held, free := quotatest.Target(1, 1, 1, limit), quotatest.Target(2, 1, 1, limit)

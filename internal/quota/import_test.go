@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestImports(t *testing.T) {
 	const hour = int64(3600e6)
 	now := quotatest.Epoch + 10*24*hour + 30*60e6
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(now)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(now)
 	e := db.startEngine(t, clock)
 	limits := []*model.Limit{
 		quotatest.Compile(t, model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 1000, Window: "calendar_month"}),

@@ -6,13 +6,13 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // TestOrderIsThePrimaryKeys: counters are locked in the order of the table's own index.
 func TestOrderIsThePrimaryKeys(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	var keys []model.CounterKey
 	for c := range int64(300) {
 		for _, attribute := range []string{"", "ip=1", "ip=10", "ip=2", "ip=A", "ip=a", "ip=_", "ip=ä", "ip=z", "ip=€", "ip= ", "Ip", "ip"} {

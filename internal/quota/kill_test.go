@@ -16,6 +16,7 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -69,7 +70,7 @@ func (l *tally) fire(ctx context.Context, e *Engine, targets []*model.Target, r 
 // unknown for every customer, usage equal to what was charged, and no limit passed.
 func (l *tally) check(t testing.TB, url string) error {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, url, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,7 @@ func survive(t testing.TB, f *fire, times int, l *tally, strike func()) error {
 		targets = append(targets, fireTarget(c, []*model.Limit{quotatest.Limit(t, "total", "fixed_window", "3660d", limitFor(c))}))
 	}
 	f.start, f.speed = time.Now(), 2000
-	ctx, stop := context.WithCancel(pgtest.Context(t))
+	ctx, stop := context.WithCancel(testkit.Context(t))
 	defer stop()
 	pool, err := postgres.Open(ctx, f.url, postgres.PoolOptions{})
 	if err != nil {
@@ -152,7 +153,7 @@ func survive(t testing.TB, f *fire, times int, l *tally, strike func()) error {
 	stop()
 	wg.Wait()
 	for _, e := range engines {
-		if err := e.Close(pgtest.Context(t)); err != nil {
+		if err := e.Close(testkit.Context(t)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -190,14 +191,14 @@ func TestKilledServer(t *testing.T) {
 
 func TestTerminatedBackends(t *testing.T) {
 	server := pgtest.Server(t)
-	conn, err := pgx.Connect(pgtest.Context(t), server.AdminURL())
+	conn, err := pgx.Connect(testkit.Context(t), server.AdminURL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	f := &fire{url: server.URL(), seed: 2}
 	err = survive(t, f, strikes(), new(tally), func() {
-		if _, err := conn.Exec(pgtest.Context(t),
+		if _, err := conn.Exec(testkit.Context(t),
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'quotad'"); err != nil {
 			t.Fatal(err)
 		}

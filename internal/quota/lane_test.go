@@ -12,6 +12,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -19,7 +20,7 @@ import (
 // One counter whose statement the database refuses (its row was spoiled by hand) must
 // not fail the hits of others in its batch, and is no outage.
 func TestOneFaultFailsNoOther(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
 	bucket := quotatest.Limit(t, "b", "token_bucket", "1h", 1000)
 	spoiled, whole := fireTarget(1, []*model.Limit{bucket}), fireTarget(2, []*model.Limit{bucket})
@@ -45,7 +46,7 @@ func TestOneFaultFailsNoOther(t *testing.T) {
 
 // Nor may one whose row is more than the model can read.
 func TestUnreadableRowFailsNoOther(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
 	log := quotatest.Limit(t, "b", "sliding_log", "1h", 1000)
 	spoiled, whole := fireTarget(1, []*model.Limit{log}), fireTarget(2, []*model.Limit{log})
@@ -68,7 +69,7 @@ func TestUnreadableRowFailsNoOther(t *testing.T) {
 
 // What is counted without a limit stops at 2⁶³−1 and does not fail.
 func TestCountsEndAt63Bits(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	hits := make([]model.Hit, 9300)
 	e := db.startEngine(t, clock, func(o *Options) { o.MaxQueue = 2 * len(hits) })
@@ -93,7 +94,7 @@ func TestCountsEndAt63Bits(t *testing.T) {
 // A row that somebody holds stops its own hits only, and a hit whose caller gave up while
 // it waited is not charged later.
 func TestHeldRowStopsNoOther(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
 	limits := []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)}
 	held, free := fireTarget(1, limits), fireTarget(2, limits)
@@ -129,7 +130,7 @@ func TestHeldRowStopsNoOther(t *testing.T) {
 	const underWay = `SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND pid <> %d AND state <> 'idle'`
 	quiet := 0
-	pgtest.Eventually(t, "no statement and no transaction but the holder's is under way", func() bool {
+	testkit.Eventually(t, "no statement and no transaction but the holder's is under way", func() bool {
 		if quiet++; pgtest.Query[int](t, db.URL, fmt.Sprintf(underWay, tx.Conn().PgConn().PID())) > 0 {
 			quiet = 0
 		}
@@ -146,7 +147,7 @@ func TestHeldRowStopsNoOther(t *testing.T) {
 // A database that swallows connections without a word is an outage at once, and what
 // was never sent is not called unknown.
 func TestSilentDatabaseIsAnOutage(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) {
 		o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
 			<-ctx.Done()
@@ -170,7 +171,7 @@ func TestSilentDatabaseIsAnOutage(t *testing.T) {
 
 // Each of these runs admits one hit and refuses one: progress, however often.
 func TestManyShortRuns(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
 	target := fireTarget(1, []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)})
 	var hits []model.Hit
@@ -189,7 +190,7 @@ func TestManyShortRuns(t *testing.T) {
 
 // A look between hits sees what those before it were charged, and nothing of those after.
 func TestLooksKeepTheirPlace(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
 	target := fireTarget(1, []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)})
 	look := model.Hit{Target: target, Cost: 1000, Look: true}

@@ -13,7 +13,7 @@ import (
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/upkeep"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -36,7 +36,7 @@ type change struct {
 
 func (db *testDB) levelsOf(t testing.TB, customer int64) (all []change) {
 	t.Helper()
-	rows, err := db.Pool.Query(pgtest.Context(t), `SELECT at, level, integral::text FROM levels WHERE customer = $1 ORDER BY at`, customer)
+	rows, err := db.Pool.Query(testkit.Context(t), `SELECT at, level, integral::text FROM levels WHERE customer = $1 ORDER BY at`, customer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +70,12 @@ func (db *testDB) checkLevels(t testing.TB, customer, last int64) {
 	if n := len(all); n == 0 || all[n-1].level != last {
 		t.Errorf("the rows end with %v, want level %d", all[max(0, n-1):], last)
 	}
-	tx, err := db.Pool.Begin(pgtest.Context(t))
+	tx, err := db.Pool.Begin(testkit.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if bad, err := upkeep.Mismatches(pgtest.Context(t), tx, []upkeep.Charged{{Shard: model.Shard(customer), Customer: customer, Meter: -7}}); err != nil || len(bad) > 0 {
+	if bad, err := upkeep.Mismatches(testkit.Context(t), tx, []upkeep.Charged{{Shard: model.Shard(customer), Customer: customer, Meter: -7}}); err != nil || len(bad) > 0 {
 		t.Errorf("charged is not booked: %v %v", bad, err)
 	}
 }
@@ -84,7 +84,7 @@ func (db *testDB) checkLevels(t testing.TB, customer, last int64) {
 // variable for each value had been changed.
 func TestLevelsAreHeld(t *testing.T) {
 	t.Parallel()
-	ctx, db := pgtest.Context(t), newTestDB(t)
+	ctx, db := testkit.Context(t), newTestDB(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	engines := []*Engine{db.startEngine(t, clock), db.startEngine(t, clock)}
 	customer := quotatest.FreshCustomers(1)
@@ -148,7 +148,7 @@ func TestLevelsAreHeld(t *testing.T) {
 // attribute is the empty value's.
 func TestLevelsOutliveLimits(t *testing.T) {
 	t.Parallel()
-	ctx, db := pgtest.Context(t), newTestDB(t)
+	ctx, db := testkit.Context(t), newTestDB(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
 	customer := quotatest.FreshCustomers(1)
 	take := func(target *model.Target, team string, units int64) model.Decision {
@@ -190,7 +190,7 @@ func TestLevelsOutliveLimits(t *testing.T) {
 // What a level meter does not take, changes nothing.
 func TestLevelsRefuse(t *testing.T) {
 	t.Parallel()
-	ctx, db := pgtest.Context(t), newTestDB(t)
+	ctx, db := testkit.Context(t), newTestDB(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	customer := quotatest.FreshCustomers(1)
@@ -238,7 +238,7 @@ func TestLevelsRefuse(t *testing.T) {
 // Eight callers take, give up and set on three nodes, and the level is what their answers say.
 func TestLevelsAreExact(t *testing.T) {
 	t.Parallel()
-	ctx, db := pgtest.Context(t), newTestDB(t)
+	ctx, db := testkit.Context(t), newTestDB(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	var engines []*Engine
 	for range 3 {

@@ -10,13 +10,13 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 	"quotad/internal/quota/upkeep"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // TestUnreadableReceipt: it fails its own operation, and nobody else's.
 func TestUnreadableReceipt(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	l := quotatest.Window(t, "a", 10, "1h")
 	one, two := quotatest.Target(1, 1, 1, l), quotatest.Target(2, 1, 1, l)
@@ -34,7 +34,7 @@ func TestUnreadableReceipt(t *testing.T) {
 
 // TestClearedReceipts: with a customer's counters its receipts go, which name values.
 func TestClearedReceipts(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	for _, customer := range []int64{1, 2} {
 		for i := range 5 {

@@ -13,7 +13,7 @@ import (
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -36,7 +36,7 @@ type told struct {
 
 // run fires and returns what is wrong with what is stored at the end, if anything is.
 func (f *lockedFire) run(t *testing.T) error {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	var engines []*Engine
 	for range f.engines {
 		e, err := newEngine(db.options(clock))

@@ -6,7 +6,7 @@ import (
 
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -67,7 +67,7 @@ func TestGivingBackLeavesWhatIsReserved(t *testing.T) {
 			for i, s := range c.steps {
 				clock.Set(quotatest.Epoch + s.at*1e6)
 				got := e.backStep(t, target, &s, i, &open)
-				st, err := e.Standings(pgtest.Context(t), []*model.Target{target})
+				st, err := e.Standings(testkit.Context(t), []*model.Target{target})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,7 +82,7 @@ func TestGivingBackLeavesWhatIsReserved(t *testing.T) {
 
 func (e *Engine) backStep(t *testing.T, target *model.Target, s *backStep, i int, open *locked.ReservationID) int64 {
 	t.Helper()
-	ctx, id := pgtest.Context(t), model.NewID("test", fmt.Sprint(i))
+	ctx, id := testkit.Context(t), model.NewID("test", fmt.Sprint(i))
 	number := map[bool]int64{true: 1}
 	switch s.do {
 	case "hit", "hit y":
@@ -123,7 +123,7 @@ func (e *Engine) backStep(t *testing.T, target *model.Target, s *backStep, i int
 // rate until then, whatever was given back since.
 func TestGivingBackAfterAnEdit(t *testing.T) {
 	for _, limits := range [][2]int64{{3600, 36000}, {36000, 3600}} {
-		db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+		db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 		e := db.startEngine(t, clock)
 		before := quotatest.Target(1, 1, 1, quotatest.Bucket(t, "b", limits[0], "1h", 5000))
 		if d, err := e.decideOnce(ctx, before, 2000, model.NewID("hit", "h")); err != nil || !d.Allowed {
@@ -150,7 +150,7 @@ func TestGivingBackAfterAnEdit(t *testing.T) {
 // TestLateOnOneCounter: another value's operation has taken the hold off the customer's own
 // counter, at a later instant than a commit's: what is still held of the value's comes back.
 func TestLateOnOneCounter(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	limits := []*model.Limit{
 		quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 100}),

@@ -14,7 +14,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -136,7 +136,7 @@ func TestLostWithPlainHits(t *testing.T) {
 		"after its commit, before the answer": {breakAt{"COMMIT", behindIt}, true, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, ctx, b := newTestDB(t), pgtest.Context(t), new(breaker)
+			db, ctx, b := newTestDB(t), testkit.Context(t), new(breaker)
 			e, settled := db.mixedEngine(ctx, t, b)
 			one, two := settled(1), settled(2)
 			plain := e.handOver(one, 1, 2)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -166,7 +166,7 @@ func (n *naive) says(d *model.Decision) error {
 // TestLockedIsTheModel: random operations one after the other, each decision, each view and
 // all usage as the definitions say.
 func TestLockedIsTheModel(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	algorithms := []model.Spec{
 		{Algorithm: "fixed_window", Window: "40s"},

@@ -9,14 +9,14 @@ import (
 
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // TestLateInAnEndedPeriod: what is given back, imported or corrected in a billing period that has
 // ended is an adjustment of its hour. The period's own usage stays, and so does the running period.
 func TestLateInAnEndedPeriod(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	target, end := dailyTarget(1,
 		quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 500}), quotatest.Window(t, "hours", 1000, "2h"))
@@ -76,7 +76,7 @@ func TestLateInAnEndedPeriod(t *testing.T) {
 // TestLateBehindAFence: a customer's period was cut and fenced a moment ago, and no time has passed
 // on the clock. What comes is late all the same.
 func TestLateBehindAFence(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	target, _ := dailyTarget(1, quotatest.Window(t, "a", 1000, "1d"))
 	hit, hour := model.NewID("hit", "one"), hourOf(target, quotatest.Epoch)
@@ -108,7 +108,7 @@ func hourOf(t *model.Target, at int64) int64 { hour, _ := t.RunningHour(at); ret
 // TestReservationsPerValue: what a reservation holds of a value's counter comes back there,
 // when the plan has the limit and when it has not any more.
 func TestReservationsPerValue(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	limits := []*model.Limit{
 		quotatest.Window(t, "all", 100, "1d"),
@@ -157,7 +157,7 @@ func TestReservationsPerValue(t *testing.T) {
 // TestManyReservations: a customer has no more reservations open on a meter than it may have. One
 // more is refused and not charged, and one that ends makes room for another.
 func TestManyReservations(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, func(o *Options) { o.MaxReservations = 3 })
 	target, other := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1e6, "1d")), quotatest.Target(1, 2, 1, quotatest.Window(t, "a", 1e6, "1d"))
 	reserve := func(target *model.Target, id string) (locked.ReservationID, error) {
@@ -210,7 +210,7 @@ func TestManyReservations(t *testing.T) {
 // TestUnderWay: somebody holds the counter for longer than the request's time. It is told
 // so, and who sends the same again when the counter is free is charged once.
 func TestUnderWay(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	target, other := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1h")), quotatest.Target(2, 1, 1, quotatest.Window(t, "a", 10, "1h"))
 	for _, target := range []*model.Target{target, other} {

@@ -8,7 +8,7 @@ import (
 
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -21,7 +21,7 @@ func (e *Engine) decideOnce(ctx context.Context, t *model.Target, cost int64, id
 // TestHitsOnce: an admitted hit is charged once under its id, on whatever engine it is sent
 // again; a refused one is judged again.
 func TestHitsOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	engines := []*Engine{db.startEngine(t, clock), db.startEngine(t, clock)}
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1h"), quotatest.Bucket(t, "b", 60, "1m", 20))
 	first, err := engines[0].decideOnce(ctx, target, 7, model.NewID("hit", "one", "7"))
@@ -62,7 +62,7 @@ func reconciled(t testing.TB, db *testDB) {
 	t.Helper()
 	// Targets of these tests have no customers' rows, which Reconcile asks for.
 	var wrong int
-	err := db.Pool.QueryRow(pgtest.Context(t), `
+	err := db.Pool.QueryRow(testkit.Context(t), `
 		SELECT count(*) FROM counters c WHERE attribute = '' AND total <> units + coalesce((
 			SELECT sum(admitted) FROM usage u WHERE u.customer = c.customer AND u.meter = c.meter), 0)`).Scan(&wrong)
 	if err != nil || wrong > 0 {
@@ -72,7 +72,7 @@ func reconciled(t testing.TB, db *testDB) {
 
 // TestRefunds: of a hit, in parts that add up to it; of the present windows, not below zero.
 func TestRefunds(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	hour, seats := quotatest.Window(t, "hour", 100, "1h"), quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 50})
 	log := quotatest.Compile(t, model.Spec{Name: "log", Algorithm: "sliding_log", Limit: 100, Window: "1m"})
@@ -124,7 +124,7 @@ func TestRefunds(t *testing.T) {
 // TestReservations: held, committed with less, more and late, released, expired by
 // themselves.
 func TestReservations(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	slots := quotatest.Compile(t, model.Spec{Name: "slots", Algorithm: "concurrency", Limit: 3, TTL: "10m"})
 	day := quotatest.Window(t, "day", 100, "1d")
@@ -201,7 +201,7 @@ func TestReservations(t *testing.T) {
 
 func rowsIn(t testing.TB, db *testDB, table string) (n int) {
 	t.Helper()
-	if err := db.Pool.QueryRow(pgtest.Context(t), "SELECT count(*) FROM "+table).Scan(&n); err != nil {
+	if err := db.Pool.QueryRow(testkit.Context(t), "SELECT count(*) FROM "+table).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -209,7 +209,7 @@ func rowsIn(t testing.TB, db *testDB, table string) (n int) {
 
 // TestTogether: all hits of several customers and meters, or none.
 func TestTogether(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	l := quotatest.Window(t, "a", 10, "1h")
 	one, two := quotatest.Target(1, 1, 1, l), quotatest.Target(2, 3, 1, l)

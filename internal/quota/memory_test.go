@@ -3,14 +3,14 @@ package quota
 import (
 	"testing"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // TestMemorySparesTheDatabase: a refused customer's next hit sends no statement, on a
 // node that may use its memory, until there is something to admit again.
 func TestMemorySparesTheDatabase(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	usable := true
 	e := db.startEngine(t, clock, func(o *Options) { o.MemoryUsable = func() bool { return usable } })
 	target := quotatest.Target(quotatest.FreshCustomers(1), 1, 1, quotatest.Window(t, "a", 1, "1h"))

@@ -10,7 +10,7 @@ import (
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -48,7 +48,7 @@ func TestHitsFollowThoseWithTheWorker(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, ctx := newTestDB(t), pgtest.Context(t)
+			db, ctx := newTestDB(t), testkit.Context(t)
 			e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 			limit := quotatest.Window(t, "a", 110, "1d")
 			one, two := quotatest.Target(1, 1, 1, limit), quotatest.Target(2, 1, 1, limit)
@@ -96,7 +96,7 @@ const contentionTime = 100 * time.Millisecond
 // TestSwapsResume: a counter whose swap was lost stays with the worker until no other node has
 // written it for contention, and is swapped again then.
 func TestSwapsResume(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	var watch atomic.Int64
 	e := db.handEngine(t, clock, func(o *Options) { o.Stopwatch = func() time.Duration { return time.Duration(watch.Load()) } })
 	there := db.startEngine(t, clock)

@@ -7,14 +7,14 @@ import (
 
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // TestOverruns: what was spent already is charged and booked past hard limits, on all ways that a
 // hit can take; then the limits refuse until it has come back. TestLockedIsTheModel has the views.
 func TestOverruns(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	target := quotatest.Target(1, 1, 1, quotatest.Bucket(t, "b", 3600, "1h", 10), quotatest.Window(t, "a", 1000, "1d"))
 	spent := func(cost int64, id string) model.Hit {
@@ -57,7 +57,7 @@ func TestOverruns(t *testing.T) {
 
 func (e *Engine) usedInPeriod(t *testing.T, target *model.Target, want int64) {
 	t.Helper()
-	s, err := e.Standings(pgtest.Context(t), []*model.Target{target})
+	s, err := e.Standings(testkit.Context(t), []*model.Target{target})
 	if err != nil || s[0].PeriodUsed != want {
 		t.Errorf("%d units are booked, want %d, %v", s[0].PeriodUsed, want, err)
 	}
@@ -66,7 +66,7 @@ func (e *Engine) usedInPeriod(t *testing.T, target *model.Target, want int64) {
 // TestOverrunsEndAt64Bits: a limit counts an overrun as far as it can, as a soft one does, and
 // then refuses. All of it is booked. A refund of all of it makes the limit whole again.
 func TestOverrunsEndAt64Bits(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	const hits = 20
 	for i, s := range []model.Spec{
@@ -106,7 +106,7 @@ func TestOverrunsEndAt64Bits(t *testing.T) {
 
 // TestRefundedHits: the id of a hit that was given back in full admits nothing any more.
 func TestRefundedHits(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1h"))
 	hit := model.NewID("hit", "one")

@@ -12,7 +12,7 @@ import (
 	"quotad/internal/quota/lane"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/upkeep"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -73,7 +73,7 @@ type planned struct {
 // for cached ones. Without PoolSettings a session that read three rows scans 200,000 later.
 func TestPlans(t *testing.T) {
 	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	kinds := []planned{{"lane", sessionStatements(), func() *pgx.Conn { return db.Session(t) }}}
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		kinds = append(kinds, planned{"pool, " + mode, poolStatements(), func() *pgx.Conn { return db.PoolSession(t, mode) }})

@@ -6,7 +6,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestReadsInEachQueryMode(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
-			db, ctx := newTestDB(t), pgtest.Context(t)
+			db, ctx := newTestDB(t), testkit.Context(t)
 			with := "?"
 			if strings.Contains(db.URL, "?") {
 				with = "&"

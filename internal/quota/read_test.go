@@ -16,7 +16,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -29,7 +29,7 @@ func sumOf(hours []UsageHour) (admitted int64) {
 
 // TestUsage: finished hours and the running one, by their bounds, in order, limited.
 func TestUsage(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e, hour := db.startEngine(t, clock), int64(3600e6)
 	l := quotatest.Window(t, "a", 1000, "1d")
 	target, other := quotatest.Target(1, 1, 1, l), quotatest.Target(1, 2, 1, l)
@@ -72,7 +72,7 @@ func TestUsage(t *testing.T) {
 // TestPeriodUsed: the usage of the period that holds the instant, of which the first hour
 // is cut, with the running hour where that is in it.
 func TestPeriodUsed(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
 	start := quotatest.Epoch - 86400e6 + 17*60e6 // 2026-02-28T00:17
@@ -99,7 +99,7 @@ func TestPeriodUsed(t *testing.T) {
 // TestUsageCountsAMovedHourOnce, also while it is being moved: the sum that readers see
 // never falls, and never gets ahead of what was sent.
 func TestUsageCountsAMovedHourOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", model.MaxNumber, "3660d"))
 	rounds := 400
@@ -142,7 +142,7 @@ func TestUsageCountsAMovedHourOnce(t *testing.T) {
 
 // TestStandings: several targets in one snapshot, with what was never hit.
 func TestStandings(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e, l := db.startEngine(t, clock), quotatest.Window(t, "a", 10, "1h")
 	hit, never := quotatest.Target(1, 1, 5, l), quotatest.Target(2, 1, 5, l)
 	both := quotatest.WithCounter(hit, "ip=1", quotatest.Window(t, "b", 5, "1m"))
@@ -182,7 +182,7 @@ func TestStandings(t *testing.T) {
 
 // TestNothingWithoutAClock: when the instant is not known, nothing is charged or read.
 func TestNothingWithoutAClock(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	lost := errors.New("the offset is not known")
 	e := db.startEngine(t, clock, func(o *Options) {
 		o.Now = func(context.Context) (int64, error) { return 0, lost }
@@ -202,7 +202,7 @@ func TestNothingWithoutAClock(t *testing.T) {
 // TestHourIsBookedOnce, though two nodes found it over: the other one was first, and has
 // charged units in the new hour already.
 func TestHourIsBookedOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	here, there := db.handEngine(t, clock), db.startEngine(t, clock)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
 	theirs := quotatest.Target(1, 1, 1, target.Counters[0].Limits...)
@@ -245,7 +245,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 // TestHourIsBookedTwice: a refund by a clock ahead ends the hour, a charge by one behind begins
 // it again, and its units are added to what was booked. A refusal books nothing.
 func TestHourIsBookedTwice(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, withoutMemory)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 20, "1d"))
 	hit := func(at, cost int64, allowed bool) {
@@ -288,7 +288,7 @@ func (*rowsAsked) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndDat
 // However many looks a batch has at one customer, its counters and open reservations are read
 // once. Each look is judged as if it were alone.
 func TestLooksReadEachTargetOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	asked := new(rowsAsked)
 	config := db.Pool.Config()
 	config.ConnConfig.Tracer = asked

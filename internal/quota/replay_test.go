@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -92,7 +92,7 @@ func replay(shots []shot, all map[model.CounterKey]*history) (fromMemory int, er
 // agreeWithStored compares the model's last rows, and the usage booked, with the database.
 func agreeWithStored(t testing.TB, url string, all map[model.CounterKey]*history) error {
 	t.Helper()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, url, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -33,7 +34,7 @@ func (c mute) Write(p []byte) (int, error) {
 // A server that does not answer keeps no hit for longer than a batch may take, and the next
 // one finds another session.
 func TestSilentServer(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	var off atomic.Bool
 	options := db.options(quotatest.NewClock(quotatest.Epoch))
 	options.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return mute{conn, &off} })
@@ -61,7 +62,7 @@ func TestSilentServer(t *testing.T) {
 
 // An engine that is closed in a hurry waits for no lock.
 func TestCutOff(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1d"))
 	if _, err := e.Decide(ctx, target, 1); err != nil {
@@ -99,7 +100,7 @@ func TestCutOff(t *testing.T) {
 // A new session charges nothing before it was confirmed, and then nothing for targets of another
 // history: by swaps, under locks, and from the memory of refusals.
 func TestHistory(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	var history atomic.Uint64
 	var open atomic.Bool
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) {
@@ -132,7 +133,7 @@ func TestHistory(t *testing.T) {
 	open.Store(true)
 	for name, way := range ways {
 		var stale *model.StaleError
-		pgtest.Eventually(t, name+" on a confirmed session", func() bool { return errors.As(way(old), &stale) })
+		testkit.Eventually(t, name+" on a confirmed session", func() bool { return errors.As(way(old), &stale) })
 		if stale.Change != 0 {
 			t.Errorf("%s: to be resolved at change %d", name, stale.Change)
 		}

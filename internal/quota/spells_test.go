@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -22,7 +22,7 @@ func spellsOf(t *testing.T, e *Engine, f SpellFilter) []Spell {
 		f.Most = 100
 	}
 	f.Customer = 1
-	all, err := e.Spells(pgtest.Context(t), f)
+	all, err := e.Spells(testkit.Context(t), f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func written(s Spell) [6]any {
 // What hits of an engine are refused by is there once it is closed, refusals from memory, of
 // batches and of reservations included; looks, and what a shadow would have refused, is not.
 func TestSpellsOfAnEngine(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e, err := NewEngine(db.options(clock))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestSpellsCountTheSameEitherWay(t *testing.T) {
 // Beyond a number of rows what limits refused is lost, and what was denied is not. So is what
 // cannot be written.
 func TestSpellsAreBounded(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	d := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now)
 	closed := quotatest.Window(t, "closed", 0, "1h")
 	refused := func(customer, cost int64) *model.Decision {
@@ -170,7 +170,7 @@ func TestSpellsAreBounded(t *testing.T) {
 
 // Two nodes, and two hours that share a minute, add up in one row.
 func TestSpellsAddUp(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "w", 0, "1h"))
 	for node := range int64(2) {

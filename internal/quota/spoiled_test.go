@@ -11,6 +11,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -34,7 +35,7 @@ func TestMalformedRowIsTold(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, ctx := newTestDB(t), pgtest.Context(t)
+			db, ctx := newTestDB(t), testkit.Context(t)
 			var log pgtest.Log
 			e, targets := db.oneWorker(ctx, t, &log, 6)
 			db.Exec(ctx, t, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = $1", spoiled) // a bucket of no limit
@@ -118,7 +119,7 @@ func TestMalformedRows(t *testing.T) {
 		"units below 0":             {"fixed", "units = -1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, ctx := newTestDB(t), pgtest.Context(t)
+			db, ctx := newTestDB(t), testkit.Context(t)
 			var log pgtest.Log
 			e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 			spec := limits[c.limit]

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 	"quotad/internal/quota/upkeep"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -60,7 +60,7 @@ func TestSwapAfterOthers(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+			db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 			here, there := db.startEngine(t, clock), db.startEngine(t, clock)
 			limits := []*model.Limit{quotatest.Window(t, "a", 10, "1d"), quotatest.Bucket(t, "b", 10, "1d", 10)}
 			target, theirs := quotatest.Target(1, 1, 1, limits...), quotatest.Target(1, 1, 1, limits...)
@@ -97,7 +97,7 @@ func TestSwapAfterOthers(t *testing.T) {
 
 // TestSwapAfterChange: a change number that was raised without a charge is seen, too.
 func TestSwapAfterChange(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	here, there := db.startEngine(t, clock), db.startEngine(t, clock)
 	limit := quotatest.Window(t, "a", 10, "1d")
 	for range 2 {
@@ -125,7 +125,7 @@ func oneHitEach(customers int64, limits []*model.Limit) (hits []model.Hit) {
 // Few rows that are not known are read beside the swaps of the others, which wait for no
 // round trip of theirs; those that are not there are made.
 func TestRowsAreReadBesideSwaps(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 	limits := []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 10)}
 	hits := oneHitEach(9, limits)
@@ -157,7 +157,7 @@ func TestRowsAreReadBesideSwaps(t *testing.T) {
 
 // When a swap fails for a row that somebody holds, what was read beside it is read again.
 func TestReadingBesideAFailedSwap(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 	limits := []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)}
 	hits := oneHitEach(4, limits)
@@ -177,7 +177,7 @@ func TestReadingBesideAFailedSwap(t *testing.T) {
 
 // A row that cannot even be read, spoiled by hand, is the fault of its own hits only.
 func TestRowThatCannotBeReadBesideSwaps(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 	limits := []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)}
 	hits := oneHitEach(2, limits)
@@ -195,7 +195,7 @@ func TestRowThatCannotBeReadBesideSwaps(t *testing.T) {
 
 // What a decision says of a log stays what it is, whatever its counter is charged later.
 func TestDecisionsKeepTheirLogs(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 	hits := oneHitEach(2, []*model.Limit{quotatest.Compile(t, model.Spec{Name: "l", Algorithm: "sliding_log", Limit: 100, Window: "1h", Precision: "1s"})})
 	var decisions []model.Decision

@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -63,7 +63,7 @@ func TestTargetPerAttribute(t *testing.T) {
 // TestPerAttributeDecides: each value has its own bucket, the customer's own limits hold
 // over all, and usage is booked once.
 func TestPerAttributeDecides(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	customer := quotatest.FreshCustomers(1)
 	limits := []*model.Limit{perLimit(t, "ip", "ip", 2), perLimit(t, "all", "", 5)}
@@ -98,7 +98,7 @@ func TestPerAttributeDecides(t *testing.T) {
 // TestManyValuesAtOnce: hits of one customer with many values are decided together, and other
 // customers' do not wait for them.
 func TestManyValuesAtOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	hand := db.handEngine(t, clock)
 	customer, n := quotatest.FreshCustomers(2), 100
 	periods := quotatest.Target(1, 1, 1).Periods
@@ -129,7 +129,7 @@ func TestManyValuesAtOnce(t *testing.T) {
 // TestTooManyValuesAtOnce: hits that wait for the worker are bounded, and what is beyond it is
 // told so.
 func TestTooManyValuesAtOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	hand := db.handEngine(t, clock)
 	hand.options.MaxQueue, hand.node.MaxQueue = 40, 40
 	target := model.NewTarget(1, quotatest.FreshCustomers(1), 1, []*model.Limit{perLimit(t, "ip", "ip", 1)}, quotatest.Target(1, 1, 1).Periods, nil)

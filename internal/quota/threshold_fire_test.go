@@ -16,7 +16,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 	"quotad/internal/quota/upkeep"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -93,7 +93,7 @@ func (f *thresholdFire) take(ctx context.Context) {
 // none is told of what was not.
 func TestThresholdsUnderFire(t *testing.T) {
 	t.Parallel()
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	f := &thresholdFire{testDB: newTestDB(t), clock: quotatest.NewClock(quotatest.Epoch)}
 	f.Exec(ctx, t, `CREATE TABLE told (customer bigint, name text, percent integer, starts bigint)`)
 	for range 3 {
@@ -144,7 +144,7 @@ func TestThresholdsUnderFire(t *testing.T) {
 // check compares what was told of the window that runs with what is used in it.
 func (f *thresholdFire) check(ctx context.Context, t *testing.T, round int) {
 	t.Helper()
-	pgtest.Eventually(t, "all to be taken", func() bool {
+	testkit.Eventually(t, "all to be taken", func() bool {
 		f.take(ctx)
 		var waiting int
 		return f.Pool.QueryRow(ctx, `SELECT count(*) FROM thresholds`).Scan(&waiting) == nil && waiting == 0

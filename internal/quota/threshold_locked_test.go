@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -22,7 +22,7 @@ func notified(t testing.TB, customer, beside int64) *model.Target {
 // A swap that reaches a threshold goes the locked way, and none other does.
 func TestOnlyWhatReachesIsLocked(t *testing.T) {
 	t.Parallel()
-	ctx, db := pgtest.Context(t), newTestDB(t)
+	ctx, db := testkit.Context(t), newTestDB(t)
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) { o.Lanes = 1 })
 	customer := quotatest.FreshCustomers(1)
 	target := notified(t, customer, 0)
@@ -44,7 +44,7 @@ func TestOnlyWhatReachesIsLocked(t *testing.T) {
 // What memory refuses is told, too: the first refusal that a limit with thresholds takes part in is written.
 func TestARefusalFromMemoryIsTold(t *testing.T) {
 	t.Parallel()
-	ctx, db := pgtest.Context(t), newTestDB(t)
+	ctx, db := testkit.Context(t), newTestDB(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
 	customer := quotatest.FreshCustomers(1)
 	target := notified(t, customer, 50)
@@ -76,7 +76,7 @@ func TestARefusalFromMemoryIsTold(t *testing.T) {
 // not what was raised.
 func TestARaisedRowIsAnother(t *testing.T) {
 	t.Parallel()
-	ctx, db := pgtest.Context(t), newTestDB(t)
+	ctx, db := testkit.Context(t), newTestDB(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	one, other := db.startEngine(t, clock, withoutMemory), db.startEngine(t, clock, withoutMemory)
 	customer := quotatest.FreshCustomers(1)

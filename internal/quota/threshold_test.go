@@ -13,15 +13,15 @@ import (
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/upkeep"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // takeReached takes all thresholds that are written, as the numberer does.
 func (db *testDB) takeReached(t testing.TB) (all []upkeep.Threshold) {
 	t.Helper()
-	err := pgx.BeginFunc(pgtest.Context(t), db.Pool, func(tx pgx.Tx) (err error) {
-		all, err = upkeep.TakeThresholds(pgtest.Context(t), tx, 100_000)
+	err := pgx.BeginFunc(testkit.Context(t), db.Pool, func(tx pgx.Tx) (err error) {
+		all, err = upkeep.TakeThresholds(testkit.Context(t), tx, 100_000)
 		return err
 	})
 	if err != nil {
@@ -118,7 +118,7 @@ func TestThresholdsAreTheOracle(t *testing.T) {
 }
 
 func thresholdRun(t *testing.T, spec model.Spec, seed uint64) {
-	ctx, db, clock := pgtest.Context(t), newTestDB(t), quotatest.NewClock(quotatest.Epoch)
+	ctx, db, clock := testkit.Context(t), newTestDB(t), quotatest.NewClock(quotatest.Epoch)
 	random := rand.New(rand.NewPCG(seed, 7))
 	engines := []*Engine{db.startEngine(t, clock), db.startEngine(t, clock)}
 	o := &notifyOracle{percents: []int{5, 30, 50, 95, 100}, windowed: spec.Algorithm == "fixed_window", of: 100, raised: map[int]bool{}, peak: -1}
@@ -225,7 +225,7 @@ func thresholdRun(t *testing.T, spec model.Spec, seed uint64) {
 // reachedOf are the thresholds of a customer that are written, in the order of their charges.
 func (db *testDB) reachedOf(t testing.TB, customer int64) []string {
 	t.Helper()
-	rows, _ := db.Pool.Query(pgtest.Context(t), `SELECT percent || ' ' || used || '/' || CASE burst WHEN 0 THEN units ELSE burst END FROM thresholds
+	rows, _ := db.Pool.Query(testkit.Context(t), `SELECT percent || ' ' || used || '/' || CASE burst WHEN 0 THEN units ELSE burst END FROM thresholds
 		WHERE customer = $1 ORDER BY at, version, percent`, customer)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
@@ -248,7 +248,7 @@ func TestThresholdsAreWrittenWithTheCharge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, db := pgtest.Context(t), newTestDB(t)
+			ctx, db := testkit.Context(t), newTestDB(t)
 			e, err := newEngine(db.options(quotatest.NewClock(quotatest.Epoch)))
 			if err != nil {
 				t.Fatal(err)
@@ -286,7 +286,7 @@ func TestThresholdsAreWrittenWithTheCharge(t *testing.T) {
 				answered <- err
 			}()
 			var lost error
-			pgtest.Eventually(t, "whoever writes the event to die, each time", func() bool {
+			testkit.Eventually(t, "whoever writes the event to die, each time", func() bool {
 				select {
 				case lost = <-answered:
 					return true
@@ -305,7 +305,7 @@ func TestThresholdsAreWrittenWithTheCharge(t *testing.T) {
 				t.Fatal(err)
 			}
 			var d model.Decision
-			pgtest.Eventually(t, "a session in place of the one that died", func() bool {
+			testkit.Eventually(t, "a session in place of the one that died", func() bool {
 				d, err = e.Look(ctx, target, 0)
 				return err == nil
 			})

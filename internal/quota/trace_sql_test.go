@@ -9,14 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // TestTracesSQL: after every step of random traces the statements and the model agree on
 // decisions, views, rows and usage.
 func TestTracesSQL(t *testing.T) {
 	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
-	b, ctx := newBench(t), pgtest.Context(t)
+	b, ctx := newBench(t), testkit.Context(t)
 	rounds := 8
 	if testing.Short() {
 		rounds = 2
@@ -54,7 +54,7 @@ func TestTracesSQL(t *testing.T) {
 // TestTracesAgain runs the traces that failed before: those kept for good in
 // testdata/traces, and what testdata/failed holds.
 func TestTracesAgain(t *testing.T) {
-	b, ctx := newBench(t), pgtest.Context(t)
+	b, ctx := newBench(t), testkit.Context(t)
 	var files []string
 	for _, dir := range []string{"testdata/traces", failedDir} {
 		found, err := filepath.Glob(filepath.Join(dir, "*.json"))

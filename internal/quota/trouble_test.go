@@ -14,6 +14,7 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -43,7 +44,7 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a while
-			db, ctx := newTestDB(t), pgtest.Context(t)
+			db, ctx := newTestDB(t), testkit.Context(t)
 			e, log, repair := c.refused(t, db)
 			target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
 			hit := func() error {
@@ -82,7 +83,7 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 // refused starts an engine on a database that refuses it, until it is repaired.
 func (c *hindrance) refused(t *testing.T, db *testDB) (e *Engine, log *pgtest.Log, repair func()) {
 	t.Helper()
-	ctx, clock := pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	ctx, clock := testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	config, err := pgx.ParseConfig(db.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func (c *hindrance) refused(t *testing.T, db *testDB) (e *Engine, log *pgtest.Lo
 // TestARightThatIsTakenAway while sessions are open is met by a statement, and is no fault
 // of the hit.
 func TestARightThatIsTakenAway(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	var log pgtest.Log
 	e := db.startEngine(t, clock, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))

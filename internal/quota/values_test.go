@@ -14,14 +14,14 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // valueRows is how many counters of values a customer has.
 func (db *testDB) valueRows(t *testing.T, customer int64) (n int) {
 	t.Helper()
-	all, err := db.Counters(pgtest.Context(t), customer)
+	all, err := db.Counters(testkit.Context(t), customer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func (db *testDB) valueRows(t *testing.T, customer int64) (n int) {
 // TestOnlyAdmittedHitsMakeValues: a value has a counter once a hit on it was admitted, and
 // not before: who asks with made-up values fills no table.
 func TestOnlyAdmittedHitsMakeValues(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), withoutMemory)
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "token_bucket", Limit: 5, Window: "1d"}, model.Spec{Algorithm: "fixed_window", Limit: 8, Window: "1d", Per: "-"})
 	for i, c := range []struct {
@@ -70,7 +70,7 @@ func TestOnlyAdmittedHitsMakeValues(t *testing.T) {
 // TestFirstHitsOfAValueAtOnce: two nodes make the first hits of a value at once, with an id or
 // without. Each is charged.
 func TestFirstHitsOfAValueAtOnce(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	nodes := []*Engine{db.startEngine(t, clock), db.startEngine(t, clock)}
 	limits := []*model.Limit{
@@ -135,7 +135,7 @@ func (m meddler) Write(p []byte) (int, error) {
 // TestValueThatIsThereMeanwhile: a value's row appears, by somebody's hand, between the lock and
 // the commit that makes it. The transaction fails as a whole, and is done again on that row.
 func TestValueThatIsThereMeanwhile(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	var do atomic.Pointer[func()]
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) {
 		o.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return meddler{conn, "COMMIT", &do} })
@@ -181,7 +181,7 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 // more, in whatever way they come. Refused hits do not count, and neither do values that are there.
 func TestNewValuesAreBounded(t *testing.T) {
 	const most = 30
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	var watch atomic.Int64
 	watch.Store(int64(time.Minute))
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), withoutMemory, func(o *Options) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 	"quotad/internal/testkit/vectors"
 )
@@ -69,7 +69,7 @@ func (v *vector) copyOf() *vector {
 // A runner that passes everything would pass the vectors, too: each kind of field of
 // many hits, made wrong, must fail the model's, and each kind of field in one hit of each file the SQL's.
 func TestVectorsLimitsCorrupted(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, withoutMemory)
 	for n, path := range vectors.Files(t, "limits") {
 		if n%quotatest.Sized(5, 1, 1) > 0 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 	"quotad/internal/testkit/vectors"
 )
@@ -195,7 +195,7 @@ func forVectors(t *testing.T, run func(*vector) error) {
 func TestVectorsLimitsModel(t *testing.T) { forVectors(t, runVectorModel) }
 
 func TestVectorsLimitsSQL(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, withoutMemory)
 	remembering := db.startEngine(t, clock)
 	forVectors(t, func(v *vector) error {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/events"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // A node that is killed between a commit and the delivery, or between that and the note of it, loses
@@ -58,7 +58,7 @@ func TestNodesShareTheWork(t *testing.T) {
 	for range 20 {
 		w.happens(events.PlanPublished, 10)
 	}
-	pgtest.Eventually(t, "all to be delivered", func() bool {
+	testkit.Eventually(t, "all to be delivered", func() bool {
 		return w.says(`SELECT count(*)::text FROM deliveries WHERE webhook = $1 AND state = 'delivered'`, id) == "200"
 	})
 	if n := len(to.all()); n != 200 {
@@ -99,7 +99,7 @@ func TestRetriedForADay(t *testing.T) {
 	w.exec(`UPDATE deliveries SET due_at = clock_timestamp(), since = since - interval '1 day' WHERE event = 2`)
 	w.becomes(id, "1 dead 3 503, 2 dead 2 503, 3 dead 1 503")
 	w.number()
-	pgtest.Eventually(t, "the others to hear of it", func() bool { return len(others.all()) == 1 })
+	testkit.Eventually(t, "the others to hear of it", func() bool { return len(others.all()) == 1 })
 	if got := others.all()[0].body; !strings.Contains(got, `"webhook.disabled"`) || !strings.Contains(got, `"failing"`) || !strings.Contains(got, id) {
 		t.Error(got)
 	}

@@ -19,7 +19,7 @@ import (
 	"quotad/internal/events"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/planstest"
 )
 
@@ -180,19 +180,19 @@ func TestOneHarmsNoOther(t *testing.T) {
 	w.happens(events.PlanPublished, 3*perWebhook)
 	began := time.Now()
 	w.runs(w.sender())
-	pgtest.Eventually(t, "the good one to have all", func() bool { return len(good.all()) == 3*perWebhook })
+	testkit.Eventually(t, "the good one to have all", func() bool { return len(good.all()) == 3*perWebhook })
 	if took := time.Since(began); took > sendTimeout/2 {
 		t.Errorf("it took %s", took)
 	}
 	const first = `SELECT coalesce(max(status::text), '-') || ' ' || coalesce(max(error), '-') FROM deliveries WHERE webhook = $1 AND last_at IS NOT NULL`
 	for name, want := range map[string]string{"fails": "500 the answer is 500", "redirects": "307 the answer is 307: redirects are not followed"} {
-		pgtest.Eventually(t, name, func() bool { return w.says(first, ids[name]) == want })
+		testkit.Eventually(t, name, func() bool { return w.says(first, ids[name]) == want })
 	}
-	pgtest.Eventually(t, "the one that hangs up", func() bool { return strings.Contains(w.says(first, ids["hangs-up"]), "EOF") })
+	testkit.Eventually(t, "the one that hangs up", func() bool { return strings.Contains(w.says(first, ids["hangs-up"]), "EOF") })
 	if len(target.all()) > 0 {
 		t.Error("a redirect was followed")
 	}
-	pgtest.Eventually(t, "the gigabytes to end", func() bool { return strings.HasPrefix(w.says(first, ids["gigabyte"]), "200") })
+	testkit.Eventually(t, "the gigabytes to end", func() bool { return strings.HasPrefix(w.says(first, ids["gigabyte"]), "200") })
 	if n := sent.Load(); n > 3*perWebhook*(8<<20) {
 		t.Errorf("%d bytes were read", n)
 	}
@@ -208,7 +208,7 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	id, _ := w.creates("https://localhost" + inside.URL[strings.LastIndexByte(inside.URL, ':'):]) // no address by its name
 	w.happens(events.PlanPublished, 1)
 	w.runs(w.sender())
-	pgtest.Eventually(t, "the refusal", func() bool {
+	testkit.Eventually(t, "the refusal", func() bool {
 		return strings.Contains(w.says(`SELECT coalesce(error, '') FROM deliveries WHERE webhook = $1`, id), "is private")
 	})
 	if len(inside.all()) > 0 {

@@ -14,7 +14,7 @@ import (
 	"quotad/internal/billing/invoices"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/planstest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -47,7 +47,7 @@ func (w *world) heldEngine(h *held) *quota.Engine {
 		AlsoAdjusted: invoices.OpenAdjustments,
 	})
 	w.check(err)
-	w.Cleanup(func() { w.check(e.Close(pgtest.Context(w))) })
+	w.Cleanup(func() { w.check(e.Close(testkit.Context(w))) })
 	return e
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -33,7 +34,7 @@ func TestAnEndedCommitIsUnknown(t *testing.T) {
 		})
 	}()
 	<-began
-	pgtest.Eventually(t, "the COMMIT waits", func() bool {
+	testkit.Eventually(t, "the COMMIT waits", func() bool {
 		return pgtest.Query[bool](t, w.url, `SELECT query ILIKE 'commit' AND wait_event = 'transactionid' FROM pg_stat_activity WHERE pid = $1`, pid)
 	})
 	pgtest.Exec(t, w.url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'commit' AND wait_event = 'transactionid'`)

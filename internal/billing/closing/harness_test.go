@@ -21,6 +21,7 @@ import (
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -60,7 +61,7 @@ func nodeBy(t testing.TB, url string, now func(context.Context) (int64, error), 
 	pool, hooks := planstest.NewPool(t, url), accounts.NewHooks(now, closeDelay)
 	w.catalog = catalog.New(pool, catalog.Options{Monotonic: planstest.Monotonic, Now: now, Caps: hooks.CapPeriods, Log: log})
 	w.store = store.New(pool, store.Options{Committed: w.catalog.Committed, Billing: hooks.Billing()})
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

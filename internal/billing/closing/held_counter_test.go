@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -44,7 +45,7 @@ func TestAHeldCounter(t *testing.T) {
 		}
 		longest <- most
 	}()
-	pgtest.Eventually(t, "the others are closed", closed(customers-1))
+	testkit.Eventually(t, "the others are closed", closed(customers-1))
 	stop()
 	if most := <-longest; most > 3000 { // fenceTime, and a busy machine; it is held for longer than stepTimeout
 		t.Errorf("a transaction was open for %.0f ms", most)
@@ -63,7 +64,7 @@ func TestAHeldCounter(t *testing.T) {
 		t.Errorf("it is blocked: %s", why)
 	}
 	w.check(holder.Rollback(w.Context()))
-	pgtest.Eventually(t, "all are closed", closed(customers))
+	testkit.Eventually(t, "all are closed", closed(customers))
 	if n := pgtest.Query[int](t, w.url, `SELECT count(*) FROM open_periods WHERE blocked IS NOT NULL OR busy_since IS NOT NULL`); n != 0 {
 		t.Errorf("%d customers are blocked still", n)
 	}

@@ -10,6 +10,7 @@ import (
 	"quotad/internal/quota"
 	locked "quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 	"quotad/internal/testkit/quotatest"
@@ -107,7 +108,7 @@ func (w *world) beforeItsEnd(clock *quotatest.Clock) (target *model.Target, id, 
 // there, or final. Whoever holds a row is waited for.
 func (w *world) workUntil(clock *quotatest.Clock, customer int64, n int, final bool) {
 	w.Helper()
-	pgtest.Eventually(w, "the period is closed", func() bool {
+	testkit.Eventually(w, "the period is closed", func() bool {
 		clock.Set(clock.At.Load() + 10e6)
 		w.check(w.worker.WorkOff(w.Context()))
 		all := w.stored(customer)

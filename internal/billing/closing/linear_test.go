@@ -3,6 +3,7 @@ package closing
 import (
 	"testing"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -42,7 +43,7 @@ func TestWorkIsInProportion(t *testing.T) {
 	clock.Set(clock.At.Load() + 3700e6)
 	w.workOff()            // finalizes
 	w.store.Pool().Close() // its sessions hand their counts over
-	pgtest.Eventually(t, "the server has counted", func() bool {
+	testkit.Eventually(t, "the server has counted", func() bool {
 		return pgtest.Query[int64](t, w.url, `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'invoice_lines'`) == customers*lines
 	})
 	for table, most := range map[string]int64{

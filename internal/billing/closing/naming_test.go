@@ -13,6 +13,7 @@ import (
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/invoices"
 	"quotad/internal/plans"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -177,7 +178,7 @@ func TestManyWaitForAName(t *testing.T) {
 		clock.Set(clock.At.Load() + seconds*1e6)
 		w.check(w.worker.WorkOff(w.Context()))
 	}
-	pgtest.Eventually(t, "all wait", func() bool {
+	testkit.Eventually(t, "all wait", func() bool {
 		work(3600)
 		return w.waitingDrafts() == customers
 	})
@@ -190,7 +191,7 @@ func TestManyWaitForAName(t *testing.T) {
 	_, err = holder.Exec(w.Context(), `SELECT FROM open_periods WHERE customer_id = (SELECT min(id) FROM customers) FOR UPDATE`)
 	w.check(err)
 	w.named("default", "Us")
-	pgtest.Eventually(t, "the others are finalized", func() bool {
+	testkit.Eventually(t, "the others are finalized", func() bool {
 		work(1)
 		return pgtest.Query[int](t, w.url, `SELECT count(*) FROM invoices WHERE status <> 'draft'`) == customers-1
 	})
@@ -198,7 +199,7 @@ func TestManyWaitForAName(t *testing.T) {
 		t.Errorf("%d wait while one is held", n)
 	}
 	w.check(holder.Rollback(w.Context()))
-	pgtest.Eventually(t, "all are finalized", func() bool {
+	testkit.Eventually(t, "all are finalized", func() bool {
 		work(1)
 		return pgtest.Query[int](t, w.url, `SELECT max(number) FROM invoices WHERE series = 'live'`) == customers
 	})
@@ -226,7 +227,7 @@ func TestANameBesideAHeldDraft(t *testing.T) {
 		_, _, err := w.accounts.PutSeller(t.Context(), accounts.SellerInput{Seller: billing.Seller{Key: "default", Name: "Us"}}, planstest.AnyVersion)
 		written <- err
 	}()
-	pgtest.Eventually(t, "the name waits", func() bool {
+	testkit.Eventually(t, "the name waits", func() bool {
 		return pgtest.Query[bool](t, w.url, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)`)
 	})
 	w.check(w.worker.WorkOff(t.Context()))

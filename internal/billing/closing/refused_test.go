@@ -11,6 +11,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/invoices"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -219,7 +220,7 @@ func TestALineWaitsForWhoFinalizes(t *testing.T) {
 			VALUES (DRAFT, 99, 'charge', '', 0, 0, 0, 0, 1, '[]', 1)`))
 		added <- err
 	}()
-	pgtest.Eventually(t, "the line waits", func() bool {
+	testkit.Eventually(t, "the line waits", func() bool {
 		return pgtest.Query[bool](t, w.url, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid')`)
 	})
 	w.check(tx.Commit(ctx))

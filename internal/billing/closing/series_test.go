@@ -13,6 +13,7 @@ import (
 	"quotad/internal/billing/invoices"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 	"quotad/internal/testkit/quotatest"
@@ -37,7 +38,7 @@ func TestSeriesOfTestClocks(t *testing.T) {
 	}
 	clock.Set(pgtest.Query[int64](t, url, `SELECT max(end_at) FROM open_periods WHERE clock_id IS NULL`) + 10e6)
 	planstest.SetClock(t, one.store, "clock", "2026-02-01T00:00:10Z")
-	pgtest.Eventually(t, "all are drafted", func() bool {
+	testkit.Eventually(t, "all are drafted", func() bool {
 		one.check(one.worker.WorkOff(t.Context()))
 		return planstest.Count(t, one.store, `count(*) FROM invoices WHERE status = 'draft'`) == 2*each
 	})
@@ -114,7 +115,7 @@ func TestEachPrefixIsASeries(t *testing.T) {
 	w, clock := newBilled(t, pgtest.NewDatabase(t), 8, 1)
 	finalized := func(n int64) {
 		t.Helper()
-		pgtest.Eventually(t, "a number is given", func() bool {
+		testkit.Eventually(t, "a number is given", func() bool {
 			clock.Set(clock.At.Load() + 3600e6)
 			w.check(w.worker.WorkOff(t.Context()))
 			return planstest.Count(t, w.store, `count(*) FROM invoices WHERE number IS NOT NULL AND kind <> 'credit_note'`) >= n
@@ -123,7 +124,7 @@ func TestEachPrefixIsASeries(t *testing.T) {
 	// Drafts of all are finalized by hand, a few with each prefix.
 	w.check(w.worker.WorkOff(t.Context()))
 	var drafts []string
-	pgtest.Eventually(t, "all are drafted", func() bool {
+	testkit.Eventually(t, "all are drafted", func() bool {
 		clock.Set(clock.At.Load() + 1e6)
 		w.check(w.worker.WorkOff(t.Context()))
 		drafts = pgtest.Query[[]string](t, w.url, `SELECT coalesce(array_agg(id::text ORDER BY id), '{}') FROM invoices WHERE status = 'draft'`)
@@ -211,7 +212,7 @@ func TestSeriesUnderEdits(t *testing.T) {
 	_, err := one.toSell("A-", "", nil)
 	one.check(err)
 	var drafts []string
-	pgtest.Eventually(t, "all are drafted", func() bool {
+	testkit.Eventually(t, "all are drafted", func() bool {
 		clock.Set(clock.At.Load() + 1e6)
 		one.check(one.worker.WorkOff(t.Context()))
 		drafts = pgtest.Query[[]string](t, url, `SELECT coalesce(array_agg(id::text ORDER BY id), '{}') FROM invoices WHERE status = 'draft'`)
@@ -278,7 +279,7 @@ func TestPrefixesOfTestClocksAreRefused(t *testing.T) {
 	// Such a prefix was given live numbers once. Without its beginning it is that of the tests.
 	live, clock := newBilled(t, pgtest.NewDatabase(t), 1, 1)
 	pgtest.Exec(t, live.url, `UPDATE sellers SET prefix = 'TEST-A'`)
-	pgtest.Eventually(t, "a number is given", func() bool {
+	testkit.Eventually(t, "a number is given", func() bool {
 		clock.Set(clock.At.Load() + 3600e6)
 		live.check(live.worker.WorkOff(t.Context()))
 		return planstest.Count(t, live.store, `count(*) FROM invoices WHERE number IS NOT NULL`) == 1

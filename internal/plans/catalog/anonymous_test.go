@@ -11,6 +11,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -55,7 +56,7 @@ func TestCustomersAreMadeAtTheirFirstHit(t *testing.T) {
 	// Who comes after another version has it; who was there has it, too.
 	planstest.PutPlan(t, s, "free", planstest.Hourly(9))
 	for _, c := range []*Catalog{one, two} {
-		pgtest.Eventually(t, "the new limit", func() bool { return planstest.LimitOf(resolved(t, c, "x")) == 9 })
+		testkit.Eventually(t, "the new limit", func() bool { return planstest.LimitOf(resolved(t, c, "x")) == 9 })
 		if got := planstest.LimitOf(resolved(t, c, fmt.Sprintf("z%p", c))); got != 9 {
 			t.Errorf("a new customer has the limit %d", got)
 		}
@@ -215,7 +216,7 @@ func TestAPutMeetsAFirstHit(t *testing.T) {
 		named, _, err = s.PutCustomer(t.Context(), "x", planstest.OnPlan("free"), plans.Precondition{})
 		put <- err
 	}()
-	pgtest.Eventually(t, "the PUT to wait", func() bool {
+	testkit.Eventually(t, "the PUT to wait", func() bool {
 		var waiting int
 		err := c.pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'").Scan(&waiting)
 		return err == nil && waiting > 0
@@ -301,7 +302,7 @@ func TestAnArchivedCustomerIsNotMadeAgain(t *testing.T) {
 	if err := storeOf(c).ArchiveCustomer(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Eventually(t, "the archived one to be gone on the other node", func() bool {
+	testkit.Eventually(t, "the archived one to be gone on the other node", func() bool {
 		_, err := other.Resolve(t.Context(), "x", "api", 0)
 		return errors.Is(err, plans.ErrUnknownCustomer)
 	})

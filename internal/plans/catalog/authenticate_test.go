@@ -12,6 +12,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -34,7 +35,7 @@ func TestAuthenticate(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	pgtest.Eventually(t, "the new key", func() bool {
+	testkit.Eventually(t, "the new key", func() bool {
 		k, err := c.Authenticate(ctx, secret, anyKey)
 		return err == nil && k == made
 	})
@@ -157,7 +158,7 @@ func TestGuessedKeys(t *testing.T) {
 	if _, _, err := admin.CreateKey(ctx, "another", plans.ScopeBackend, nil); err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Eventually(t, "the change", func() bool { return c.Applied() == planstest.ChangeNumber(t, admin) })
+	testkit.Eventually(t, "the change", func() bool { return c.Applied() == planstest.ChangeNumber(t, admin) })
 	known("when another key has changed")
 	for range maxLookups {
 		<-c.lookups
@@ -198,7 +199,7 @@ func TestUnknownKeysAskFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Eventually(t, "the keys", func() bool { return c.memory.Load().keys.Load().wrong != nil })
+	testkit.Eventually(t, "the keys", func() bool { return c.memory.Load().keys.Load().wrong != nil })
 	for range maxLookups { // a look-up would be ErrBusy
 		c.lookups <- struct{}{}
 	}
@@ -224,7 +225,7 @@ func revoked(t *testing.T, admin *store.Store, c *Catalog, key plans.Key, secret
 	if err := admin.RevokeKey(t.Context(), key.ID); err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Eventually(t, "the revocation", func() bool {
+	testkit.Eventually(t, "the revocation", func() bool {
 		_, err := c.Authenticate(t.Context(), secret, ask)
 		return errors.Is(err, plans.ErrUnknownKey)
 	})

@@ -9,6 +9,7 @@ import (
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -128,7 +129,7 @@ func TestChangesReachAnotherNode(t *testing.T) {
 	becomes := func(what, meter, want string) {
 		t.Helper()
 		began := time.Now()
-		pgtest.Eventually(t, what, func() bool { return answer(meter) == want })
+		testkit.Eventually(t, what, func() bool { return answer(meter) == want })
 		if within[what] = time.Since(began); within[what] > Freshness {
 			t.Errorf("%s took %s", what, within[what])
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -28,14 +29,14 @@ func TestASetClockCountsOnAllNodes(t *testing.T) {
 	real0, else0 := resolve(asked, "acme"), resolve(asked, "elsewhere")
 	var held *model.Target
 	for i, now := range []string{"2026-02-01T00:00:00Z", "2025-01-01T00:00:00Z", "2026-02-01T00:00:00.5Z"} {
-		pgtest.Eventually(t, "the clock as it was", func() bool { held = resolve(other, "timed"); return held.Clock != nil })
+		testkit.Eventually(t, "the clock as it was", func() bool { held = resolve(other, "timed"); return held.Clock != nil })
 		resolve(asked, "timed")
 		planstest.SetClock(t, here, "c1", now)
 		if got := resolve(asked, "timed"); got.Clock == nil || got.Clock.Key != "c1" || got.Clock.Now != planstest.Instant(now) || got.Change <= held.Change {
 			t.Errorf("%d: on the node that was asked: %+v, change %d after %d", i, got.Clock, got.Change, held.Change)
 		}
 		began := time.Now()
-		pgtest.Eventually(t, "the clock on the other node", func() bool { return resolve(other, "timed").Clock.Now == planstest.Instant(now) })
+		testkit.Eventually(t, "the clock on the other node", func() bool { return resolve(other, "timed").Clock.Now == planstest.Instant(now) })
 		if took := time.Since(began); took > Freshness {
 			t.Errorf("%d: it took %s", i, took)
 		}

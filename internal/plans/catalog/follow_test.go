@@ -19,6 +19,7 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -57,7 +58,7 @@ func TestConcurrentWritersLoseNoChange(t *testing.T) {
 	}
 	writing.Wait()
 	for _, c := range nodes {
-		pgtest.Eventually(t, "all changes", func() bool { return c.Applied() == first+writers*each })
+		testkit.Eventually(t, "all changes", func() bool { return c.Applied() == first+writers*each })
 		resolveAll(c, nil)
 	}
 }
@@ -67,7 +68,7 @@ func changeWithin(t *testing.T, admin *store.Store, c *Catalog, limit int64) tim
 	t.Helper()
 	planstest.PutPlan(t, admin, "basic", planstest.Hourly(limit))
 	began := time.Now()
-	pgtest.Eventually(t, "the new limit", func() bool {
+	testkit.Eventually(t, "the new limit", func() bool {
 		target, err := c.Resolve(t.Context(), "acme", "api", 0)
 		return err == nil && planstest.LimitOf(target) == limit
 	})
@@ -115,7 +116,7 @@ func TestALostListenerIsNoLoss(t *testing.T) {
 		return n
 	}
 	for i := range int64(5) {
-		pgtest.Eventually(t, "a listener", func() bool { return listeners() == 1 })
+		testkit.Eventually(t, "a listener", func() bool { return listeners() == 1 })
 		if _, err := admin.Pool().Exec(t.Context(), `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
 			WHERE application_name = $1 AND datname = current_database()`, listenerName); err != nil {
 			t.Fatal(err)
@@ -250,20 +251,20 @@ func TestChangesCountWhileThePoolIsBusy(t *testing.T) {
 	for range connections {
 		reading.Go(func() { _, _ = s.Pool().Exec(long, "SELECT pg_sleep(60)") })
 	}
-	pgtest.Eventually(t, "a busy pool", func() bool { return s.Pool().Stat().AcquiredConns() == connections })
+	testkit.Eventually(t, "a busy pool", func() bool { return s.Pool().Stat().AcquiredConns() == connections })
 	if err := admin.RevokeKey(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	plan := planstest.PutPlan(t, admin, "basic", planstest.Hourly(6))
 	began := time.Now()
-	pgtest.Eventually(t, "the revocation and the plan", func() bool {
+	testkit.Eventually(t, "the revocation and the plan", func() bool {
 		_, err := c.Authenticate(t.Context(), secret, anyKey)
 		return errors.Is(err, plans.ErrUnknownKey) && c.Applied() == planstest.ChangeNumber(t, admin)
 	})
 	if took := time.Since(began); took > Freshness || plan.Version != 2 || s.Pool().Stat().AcquiredConns() != connections {
 		t.Errorf("it took %s", took)
 	}
-	pgtest.Eventually(t, "a fresh memory", c.Fresh)
+	testkit.Eventually(t, "a fresh memory", c.Fresh)
 }
 
 // More changes than one poll applies.
@@ -357,7 +358,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 				}
 			})
 			if name == "database" {
-				pgtest.Eventually(t, "the first poll", c.Fresh)
+				testkit.Eventually(t, "the first poll", c.Fresh)
 			} else if _, err := c.Resolve(ctx, "acme", "api", 0); err == nil {
 				t.Error("resolved without a database")
 			}

@@ -9,6 +9,7 @@ import (
 	"quotad/internal/plans/store"
 	"quotad/internal/plans/sweep"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -50,7 +51,7 @@ func start(t testing.TB, c *Catalog) *Catalog {
 	})
 	running.Go(func() { sweep.NewSweeper(storeOf(c), c.options.Now, c.options.Log).Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	pgtest.Eventually(t, "the first poll", c.Fresh)
+	testkit.Eventually(t, "the first poll", c.Fresh)
 	return c
 }
 

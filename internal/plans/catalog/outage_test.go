@@ -9,6 +9,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -31,7 +32,7 @@ func TestOutage(t *testing.T) {
 	}
 	planstest.Must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0))
 	server.Stop()
-	pgtest.Eventually(t, "a stale memory", func() bool { return !c.Fresh() })
+	testkit.Eventually(t, "a stale memory", func() bool { return !c.Fresh() })
 	if age, contacted := c.Age(); age <= Freshness || !contacted || !c.FreshWithin(time.Hour) {
 		t.Errorf("age %s, %v", age, contacted)
 	}
@@ -52,11 +53,11 @@ func TestOutage(t *testing.T) {
 		}
 	}
 	server.Start()
-	pgtest.Eventually(t, "a fresh memory", c.Fresh)
+	testkit.Eventually(t, "a fresh memory", c.Fresh)
 	again := func(limit int64) {
 		t.Helper()
 		// Each connection that the pool had learns of its end by an error.
-		pgtest.Eventually(t, "a write that counts", func() bool {
+		testkit.Eventually(t, "a write that counts", func() bool {
 			if _, _, err := admin.PutPlan(ctx, "basic", planstest.Hourly(limit), planstest.AnyVersion); err != nil {
 				return false
 			}
@@ -67,7 +68,7 @@ func TestOutage(t *testing.T) {
 	again(70)
 	server.Crash() // and its keeper starts it again
 	again(71)
-	pgtest.Eventually(t, "a fresh memory", c.Fresh)
+	testkit.Eventually(t, "a fresh memory", c.Fresh)
 }
 
 // A caller who gives up does not take those with him who wait for the same.

@@ -7,6 +7,7 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -83,7 +84,7 @@ func TestOverridesMakeTargetsNewer(t *testing.T) {
 	expires := planstest.DatabaseNow(t, s).Add(300 * time.Millisecond)
 	planstest.WriteOverride(t, s, "acme", plans.OverrideInput{Limit: 7, ExpiresAt: &expires})
 	newer("with an end")
-	pgtest.Eventually(t, "the end", func() bool { return meets(t, c, "acme") == 5 })
+	testkit.Eventually(t, "the end", func() bool { return meets(t, c, "acme") == 5 })
 	newer("expired")
 }
 

@@ -9,6 +9,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 	"quotad/migrations"
@@ -161,7 +162,7 @@ func TestRatesOfAnOverrideThatEnds(t *testing.T) {
 	if got, rates := ratesOf(t, c, "acme"); !slices.Equal(got, []int64{5, 60, 5}) || rates[2].From != ends.UnixMicro() {
 		t.Errorf("its row is still there: %v %v", got, rates)
 	}
-	pgtest.Eventually(t, "the end", func() bool { return meets(t, r.nodes[0], "acme") == 5 })
+	testkit.Eventually(t, "the end", func() bool { return meets(t, r.nodes[0], "acme") == 5 })
 	if from := r.are(t, "ended", 5, 60, 5); from[2] != ends.UnixMicro() {
 		t.Errorf("it ended at %d, not %d", from[2], ends.UnixMicro())
 	}

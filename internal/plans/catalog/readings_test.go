@@ -9,6 +9,7 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -122,13 +123,13 @@ func TestManyAreReadTogether(t *testing.T) {
 			}
 		})
 		if i < maxReaders { // they wait for a connection, and the others for them
-			pgtest.Eventually(t, "a reader to begin", func() bool {
+			testkit.Eventually(t, "a reader to begin", func() bool {
 				readers, keys := gathered()
 				return readers == i+1 && keys == 0
 			})
 		}
 	}
-	pgtest.Eventually(t, "all to ask", func() bool {
+	testkit.Eventually(t, "all to ask", func() bool {
 		_, keys := gathered()
 		return keys == customers+2-maxReaders
 	})
@@ -139,7 +140,7 @@ func TestManyAreReadTogether(t *testing.T) {
 	<-gaveUp
 	release()
 	asking.Wait()
-	pgtest.Eventually(t, "the readers' end", func() bool {
+	testkit.Eventually(t, "the readers' end", func() bool {
 		readers, _ := gathered()
 		return readers == 0
 	})

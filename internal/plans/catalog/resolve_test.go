@@ -9,6 +9,7 @@ import (
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -144,7 +145,7 @@ func TestResolveByIDInAnOutage(t *testing.T) {
 		}
 	}
 	server.Stop()
-	pgtest.Eventually(t, "the outage", func() bool {
+	testkit.Eventually(t, "the outage", func() bool {
 		return !c.FreshWithin(10*time.Millisecond) && errors.Is(c.Trouble(), session.ErrUnavailable)
 	})
 	if _, customer, meter, err := c.ResolveByID(ctx, key.Customer, key.Meter, 0); err != nil || customer != "acme" || meter != "api" {

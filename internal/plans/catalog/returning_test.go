@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"quotad/internal/plans"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -32,7 +33,7 @@ func TestReturning(t *testing.T) {
 	if err := a.Returning(t.Context(), storeOf(a), "api"); err != nil || !a.Returns(api) || a.Returns(other) {
 		t.Fatalf("on the node that was asked: %v, %v %v", err, a.Returns(api), a.Returns(other))
 	}
-	pgtest.Eventually(t, "the other node", func() bool { return b.Returns(api) })
+	testkit.Eventually(t, "the other node", func() bool { return b.Returns(api) })
 	change := planstest.ChangeNumber(t, storeOf(a))
 	for _, c := range []*Catalog{a, b} {
 		if err := c.Returning(t.Context(), storeOf(c), "api"); err != nil {

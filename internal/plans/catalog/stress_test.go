@@ -9,6 +9,7 @@ import (
 	"quotad/internal/cache"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -171,7 +172,7 @@ func TestAMoveWhileThePlanIsRead(t *testing.T) {
 			t.Errorf("resolved %+v, %v", target, err)
 		}
 	})
-	pgtest.Eventually(t, "the reader at the lock", func() (waits bool) {
+	testkit.Eventually(t, "the reader at the lock", func() (waits bool) {
 		if err := admin.Pool().QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/planstest"
 )
 
@@ -59,7 +59,7 @@ func TestFindingIsFast(t *testing.T) {
 		customers = 1_000_000
 	}
 	s := planstest.PopulatedStore(t)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn := planstest.Must[*pgxpool.Conn](t)(s.Pool().Acquire(ctx))
 	defer conn.Release()
 	run := func(statement string, args ...any) {

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/planstest"
 )
 
@@ -38,7 +38,7 @@ func TestWritesThatWaitTooLong(t *testing.T) {
 			}
 		})
 	}
-	pgtest.Eventually(t, "the writers", func() bool { return store.BusyWriters(s) == store.WritersAtOnce })
+	testkit.Eventually(t, "the writers", func() bool { return store.BusyWriters(s) == store.WritersAtOnce })
 	for range 20 {
 		if _, err := s.GetCustomer(ctx, "acme"); err != nil {
 			t.Errorf("a read meanwhile: %v", err)

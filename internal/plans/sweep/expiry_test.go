@@ -10,6 +10,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -63,7 +64,7 @@ func TestOverridesOnATestClock(t *testing.T) {
 			t.Errorf("%s: meets %d, not %d", when, got, want)
 		}
 		began := time.Now()
-		pgtest.Eventually(t, when, func() bool { return other.meets(t, "acme") == want })
+		testkit.Eventually(t, when, func() bool { return other.meets(t, "acme") == want })
 		if took := time.Since(began); took > catalog.Freshness {
 			t.Errorf("%s: the other node took %s", when, took)
 		}
@@ -83,7 +84,7 @@ func TestOverridesOnATestClock(t *testing.T) {
 	setClockRow(t, s, "old", epoch)
 	is("set back", 7)
 	putOnClockRow(t, s, "acme", nil)
-	pgtest.Eventually(t, "its end by PostgreSQL's clock", func() bool {
+	testkit.Eventually(t, "its end by PostgreSQL's clock", func() bool {
 		return n.meets(t, "acme") == 5 && other.meets(t, "acme") == 5 &&
 			len(planstest.Must[*plans.List[*plans.Override]](t)(s.ListOverrides(t.Context(), "acme", plans.Page{})).Items) == 0
 	})

@@ -10,6 +10,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -103,7 +104,7 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 		if after := one.target(t, key); (planstest.IDOf(after) != planstest.IDOf(target)) != gone[key] {
 			t.Errorf("%s: %d, was %d", key, planstest.IDOf(after), planstest.IDOf(target))
 		}
-		pgtest.Eventually(t, key+" on the other node", func() bool { return planstest.IDOf(two.target(t, key)) == planstest.IDOf(one.target(t, key)) })
+		testkit.Eventually(t, key+" on the other node", func() bool { return planstest.IDOf(two.target(t, key)) == planstest.IDOf(one.target(t, key)) })
 	}
 	if _, err := s.GetCustomer(t.Context(), "young"); err != nil {
 		t.Errorf("young: %v", err)
@@ -353,7 +354,7 @@ func TestForgetterRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { f.Run(ctx); close(ended) }()
-	pgtest.Eventually(t, "it to be forgotten, and its units to be booked", func() bool {
+	testkit.Eventually(t, "it to be forgotten, and its units to be booked", func() bool {
 		return planstest.Count(t, s, "coalesce(sum(admitted), 0)::bigint FROM usage") == 4 && planstest.Count(t, s, "count(*) FROM customers") == 0
 	})
 	cancel()

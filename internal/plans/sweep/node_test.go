@@ -11,6 +11,7 @@ import (
 	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -54,7 +55,7 @@ func (n *node) start(t testing.TB) *node {
 	})
 	running.Go(func() { n.sweeper.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	pgtest.Eventually(t, "the first poll", n.catalog.Fresh)
+	testkit.Eventually(t, "the first poll", n.catalog.Fresh)
 	return n
 }
 
@@ -95,5 +96,5 @@ func TestANodeSaysThatItForgot(t *testing.T) {
 	if _, err := n.Pool().Exec(t.Context(), "DELETE FROM changes"); err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Eventually(t, "a word in the log", n.forgot)
+	testkit.Eventually(t, "a word in the log", n.forgot)
 }

@@ -14,6 +14,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -64,7 +65,7 @@ func TestErase(t *testing.T) {
 	planstest.Populate(t, s)
 	old := putPerson(t, s)
 	for _, node := range []*node{n, other} {
-		pgtest.Eventually(t, "the person", func() bool { return node.knows(t, person) })
+		testkit.Eventually(t, "the person", func() bool { return node.knows(t, person) })
 	}
 	began := time.Now()
 	erased, err := s.EraseCustomer(t.Context(), person)
@@ -77,7 +78,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("left is %+v", erased)
 	}
 	for _, node := range []*node{n, other} {
-		pgtest.Eventually(t, "nobody", func() bool { return !node.knows(t, person) })
+		testkit.Eventually(t, "nobody", func() bool { return !node.knows(t, person) })
 	}
 	if took := time.Since(began); took > catalog.Freshness {
 		t.Errorf("the nodes forgot within %s", took)
@@ -113,7 +114,7 @@ func TestErasedKeysAreSweptOut(t *testing.T) {
 	if _, err := s.EraseCustomer(t.Context(), person); err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Eventually(t, "a clean database", func() bool { return len(tablesWith(t, s, "jane.doe")) == 0 })
+	testkit.Eventually(t, "a clean database", func() bool { return len(tablesWith(t, s, "jane.doe")) == 0 })
 	if tables := append(tablesWith(t, s, "Jane"), tablesWith(t, s, "Hello")...); len(tables) > 0 {
 		t.Errorf("still something in %q", tables)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -26,7 +27,7 @@ func TestOverridesCountAndExpireOnEveryNode(t *testing.T) {
 	}
 	within := func(what string, began time.Time, want int64) {
 		t.Helper()
-		pgtest.Eventually(t, what, func() bool { return one.meets(t, "acme") == want && two.meets(t, "acme") == want })
+		testkit.Eventually(t, what, func() bool { return one.meets(t, "acme") == want && two.meets(t, "acme") == want })
 		if took := time.Since(began); took > catalog.Freshness {
 			t.Errorf("%s took %s", what, took)
 		}
@@ -85,7 +86,7 @@ func TestScheduledChangesAreWritten(t *testing.T) {
 	}
 	startNode(t, url, "")
 	startNode(t, url, "")
-	pgtest.Eventually(t, "all are written", func() bool {
+	testkit.Eventually(t, "all are written", func() bool {
 		if err := admin.Pool().QueryRow(t.Context(), state).Scan(&after, &waits, &changes, &terms); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +135,7 @@ func TestManyOverridesExpireAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, node := range nodes {
-		pgtest.Eventually(t, "the last change", func() bool { return node.catalog.Applied() >= first+customers })
+		testkit.Eventually(t, "the last change", func() bool { return node.catalog.Applied() >= first+customers })
 	}
 	for _, node := range nodes {
 		for n := 1; n <= customers; n++ {
@@ -202,7 +203,7 @@ func TestSweepOutlivesAnOutage(t *testing.T) {
 	}
 	server.Stop()
 	const waits, ends = "cannot end what has expired", "what has expired is ended again"
-	pgtest.Eventually(t, "a word in the log", func() bool { return n.log.Count(waits) == 1 })
+	testkit.Eventually(t, "a word in the log", func() bool { return n.log.Count(waits) == 1 })
 	time.Sleep(4 * sweepEvery) // several more attempts fail
 	if words := n.log.Count(waits); words != 1 {
 		t.Errorf("%d words in the log", words)
@@ -211,11 +212,11 @@ func TestSweepOutlivesAnOutage(t *testing.T) {
 		t.Errorf("it ended without a database: %d", got)
 	}
 	server.Start()
-	pgtest.Eventually(t, "its end", func() bool {
+	testkit.Eventually(t, "its end", func() bool {
 		target, err := n.catalog.Resolve(t.Context(), "acme", "api", 0)
 		return err == nil && planstest.LimitOf(target) == 5
 	})
-	pgtest.Eventually(t, "a word in the log", func() bool { return n.log.Count(ends) == 1 })
+	testkit.Eventually(t, "a word in the log", func() bool { return n.log.Count(ends) == 1 })
 }
 
 // Keys that are taken out of old changes, which may take its time, hold up no override's end.
@@ -233,13 +234,13 @@ func TestExpiryDoesNotWaitForErasures(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "LOCK TABLE erasures"); err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Eventually(t, "the look for erasures to wait", func() bool {
+	testkit.Eventually(t, "the look for erasures to wait", func() bool {
 		return planstest.Count(t, s, "count(*) FROM pg_locks WHERE NOT granted AND relation = 'erasures'::regclass") > 0
 	})
 	expires := planstest.DatabaseNow(t, s).Add(500 * time.Millisecond)
 	ends := time.Now().Add(500 * time.Millisecond)
 	planstest.WriteOverride(t, s, "acme", plans.OverrideInput{Limit: 9, ExpiresAt: &expires})
-	pgtest.Eventually(t, "the override's end", func() bool { return n.meets(t, "acme") == 5 })
+	testkit.Eventually(t, "the override's end", func() bool { return n.meets(t, "acme") == 5 })
 	if took := time.Since(ends); took > catalog.Freshness {
 		t.Errorf("it took %s", took)
 	}

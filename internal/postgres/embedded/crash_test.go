@@ -14,6 +14,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -36,7 +37,7 @@ func TestKilledServerComesBack(t *testing.T) {
 func TestKilledServerWithBusyBackend(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Server(t, pgtest.WithoutMigrations())
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, s.URL(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +48,7 @@ func TestKilledServerWithBusyBackend(t *testing.T) {
 		_, err := conn.Exec(ctx, "DO $$ BEGIN LOOP PERFORM 1; END LOOP; END $$")
 		busy <- err
 	}()
-	pgtest.Eventually(t, "the backend is busy", func() bool {
+	testkit.Eventually(t, "the backend is busy", func() bool {
 		return pgtest.Query[bool](t, s.URL(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active')")
 	})
 	s.Kill()
@@ -61,7 +62,7 @@ func TestServerThatKeepsDyingIsGivenUp(t *testing.T) {
 	t.Parallel()
 	opts := options(pgtest.Dir(t))
 	opts.GiveUpAfter = 300 * time.Millisecond
-	e, err := embedded.Start(pgtest.Context(t), opts)
+	e, err := embedded.Start(testkit.Context(t), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestServerThatKeepsDyingIsGivenUp(t *testing.T) {
 	}
 	select {
 	case <-e.Done():
-	case <-pgtest.Context(t).Done():
+	case <-testkit.Context(t).Done():
 		t.Fatal("it goes on trying")
 	}
 	if e.Err() == nil || !strings.Contains(e.Err().Error(), "pg_control") {
@@ -157,7 +158,7 @@ func TestServerGoesDownWithKilledQuotad(t *testing.T) {
 	q := startQuotad(t, pgtest.Dir(t), nil)
 	pid, _ := q.ready(t)
 	q.kill()
-	pgtest.Eventually(t, "the server goes with its quotad", func() bool { return gone(pid) })
+	testkit.Eventually(t, "the server goes with its quotad", func() bool { return gone(pid) })
 }
 
 func TestOrphanIsStopped(t *testing.T) {
@@ -175,8 +176,8 @@ func TestOrphanIsStopped(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- orphan.Wait() }()
-	pgtest.Eventually(t, "the orphan is up", func() bool {
-		_, err := pgtest.TryQuery[int](pgtest.Context(t), e.URL(), "SELECT 1")
+	testkit.Eventually(t, "the orphan is up", func() bool {
+		_, err := pgtest.TryQuery[int](testkit.Context(t), e.URL(), "SELECT 1")
 		return err == nil
 	})
 	pgtest.Exec(t, e.URL(), "CREATE TABLE kept AS SELECT 42 AS n")
@@ -199,7 +200,7 @@ func TestInterruptedInitdb(t *testing.T) {
 	dir := pgtest.Dir(t)
 	q := startQuotad(t, dir, nil)
 	pattern := filepath.Join(dir, "pgdata.init-*")
-	pgtest.Eventually(t, "initdb is under way", func() bool {
+	testkit.Eventually(t, "initdb is under way", func() bool {
 		begun, err := filepath.Glob(filepath.Join(pattern, "PG_VERSION"))
 		return err == nil && len(begun) > 0
 	})

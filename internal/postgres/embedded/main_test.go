@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/embedded"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -123,7 +124,7 @@ func (q *quotad) kill() {
 // start starts a server that is stopped with the test.
 func start(t *testing.T, opts embedded.Options) *embedded.Server {
 	t.Helper()
-	e, err := embedded.Start(pgtest.Context(t), opts)
+	e, err := embedded.Start(testkit.Context(t), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -105,7 +106,7 @@ func TestSecondQuotadIsRefused(t *testing.T) {
 	q := startQuotad(t, dir, nil)
 	pid, databaseURL := q.ready(t)
 
-	_, err := embedded.Start(pgtest.Context(t), options(dir))
+	_, err := embedded.Start(testkit.Context(t), options(dir))
 	if !errors.Is(err, embedded.ErrDataDirInUse) {
 		t.Fatalf("got %v", err)
 	}
@@ -157,7 +158,7 @@ func TestUnreachableDataDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(closed, "data")
-	e, err := embedded.Start(pgtest.Context(t), options(dir))
+	e, err := embedded.Start(testkit.Context(t), options(dir))
 	if os.Geteuid() != 0 {
 		// Only root's server runs as another user.
 		if err != nil {
@@ -184,7 +185,7 @@ func TestDataDirWithForeignFilesIsNotOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, err := embedded.Start(pgtest.Context(t), options(dir))
+	e, err := embedded.Start(testkit.Context(t), options(dir))
 	if os.Geteuid() != 0 {
 		if err != nil {
 			t.Fatal(err)
@@ -212,7 +213,7 @@ func TestForeignDataDirIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := embedded.Start(pgtest.Context(t), opts)
+	_, err := embedded.Start(testkit.Context(t), opts)
 	if err == nil || !strings.Contains(err.Error(), "not empty and not quotad's") || !strings.Contains(err.Error(), "theirs") || !strings.Contains(err.Error(), "--data-dir") {
 		t.Errorf("got %v", err)
 	}
@@ -228,7 +229,7 @@ func TestForeignDataDirIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = embedded.Start(pgtest.Context(t), opts); err == nil || !strings.Contains(err.Error(), "QUOTAD_DATA_DIR") {
+	if _, err = embedded.Start(testkit.Context(t), opts); err == nil || !strings.Contains(err.Error(), "QUOTAD_DATA_DIR") {
 		t.Errorf("below a file: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "file")); err != nil {
@@ -263,7 +264,7 @@ func TestWrongDataDirs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := embedded.Start(pgtest.Context(t), options(dir))
+			_, err := embedded.Start(testkit.Context(t), options(dir))
 			if err == nil || (c.sentinel != nil && !errors.Is(err, c.sentinel)) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
@@ -340,7 +341,7 @@ func TestServersErrorsInTheLog(t *testing.T) {
 	log, opts := new(pgtest.Log), options(pgtest.Dir(t))
 	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
 	e := start(t, opts)
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, e.AdminURL(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +353,7 @@ func TestServersErrorsInTheLog(t *testing.T) {
 	if _, err := conn.Exec(ctx, "SET temp_file_limit = 0; SET work_mem = '64kB'; SELECT count(*) FROM (SELECT i FROM generate_series(1, 100000) i ORDER BY i DESC) s"); err == nil {
 		t.Error("a sort that needs the disk was done")
 	}
-	pgtest.Eventually(t, "the log has it", func() bool {
+	testkit.Eventually(t, "the log has it", func() bool {
 		return log.Count("level=WARN") == 1 && log.Count("sqlstate=53400") == 1
 	})
 	if log.Count("22012") > 0 {

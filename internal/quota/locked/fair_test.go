@@ -8,14 +8,14 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // TestAnotherKeysIDIsInTheNextTransaction: one key has 20 batches of 1,000 hits with ids waiting,
 // and an atomic batch of 1,000 customers in front of them.
 func TestAnotherKeysIDIsInTheNextTransaction(t *testing.T) {
-	db, ctx := quotatest.NewDB(t), pgtest.Context(t)
+	db, ctx := quotatest.NewDB(t), testkit.Context(t)
 	w := handWorker(t, db, quotatest.NewClock(quotatest.Epoch))
 	w.node.MaxQueue = 1_000_000
 	submit := func(from queue.SenderID, customer, n int) Once {
@@ -59,7 +59,7 @@ func TestAnotherKeysIDIsInTheNextTransaction(t *testing.T) {
 // TestTimeOfACustomer: a customer whose operations take 20 ms of a transaction has the others in
 // the next one, after what else waits, and in their order.
 func TestTimeOfACustomer(t *testing.T) {
-	db, ctx := quotatest.NewDB(t), pgtest.Context(t)
+	db, ctx := quotatest.NewDB(t), testkit.Context(t)
 	w := handWorker(t, db, quotatest.NewClock(quotatest.Epoch))
 	watch := time.Duration(0)
 	w.node.Stopwatch = func() time.Duration { return watch }

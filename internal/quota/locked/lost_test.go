@@ -12,7 +12,7 @@ import (
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/refusals"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -29,7 +29,7 @@ func handWorker(t *testing.T, db *quotatest.DB, clock *quotatest.Clock) *Worker 
 		Stopwatch: func() time.Duration { return time.Since(start) },
 	}})
 	t.Cleanup(w.Session.Close)
-	for ctx := pgtest.Context(t); w.Session.Ready(ctx) != nil; { // it is being made
+	for ctx := testkit.Context(t); w.Session.Ready(ctx) != nil; { // it is being made
 		if ctx.Err() != nil {
 			t.Fatal(ctx.Err())
 		}
@@ -54,7 +54,7 @@ func startWorker(t *testing.T, db *quotatest.DB, clock *quotatest.Clock) *Worker
 func charged(t *testing.T, db *quotatest.DB, target *model.Target) (total, units int64) {
 	t.Helper()
 	key := target.Counters[0].Key
-	rows, err := db.Counters(pgtest.Context(t), key.Customer)
+	rows, err := db.Counters(testkit.Context(t), key.Customer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestLostCommits(t *testing.T) {
 		unknown bool
 	}{"all": {[2]bool{true, true}, false}, "one": {[2]bool{true, false}, true}, "none": {[2]bool{false, false}, true}} {
 		t.Run(name, func(t *testing.T) {
-			db, ctx, clock := quotatest.NewDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+			db, ctx, clock := quotatest.NewDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 			w, seats := handWorker(t, db, clock), quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 100})
 			var hits []model.Hit
 			for i, has := range c.ids {
@@ -154,7 +154,7 @@ func TestAfterALostCommit(t *testing.T) {
 
 // TestVanishedNode: a node that has locked rows and says no more loses them.
 func TestVanishedNode(t *testing.T) {
-	db, ctx, clock := quotatest.NewDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := quotatest.NewDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1h"))
 	alive := startWorker(t, db, clock)
 	if r := once(ctx, alive, target, "first"); r.Err != nil || !r.Decision.Allowed {

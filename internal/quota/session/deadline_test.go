@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -29,7 +30,7 @@ func testSession(t *testing.T) *Session {
 		Statements: map[StatementName]string{"one": "SELECT 1"},
 	}
 	t.Cleanup(s.Close)
-	for ctx := pgtest.Context(t); s.Ready(ctx) != nil; { // it is being made
+	for ctx := testkit.Context(t); s.Ready(ctx) != nil; { // it is being made
 		if ctx.Err() != nil {
 			t.Fatal(ctx.Err())
 		}
@@ -61,7 +62,7 @@ func TestOldDeadline(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, ctx := testSession(t), pgtest.Context(t)
+			s, ctx := testSession(t), testkit.Context(t)
 			c := s.Conn
 			if err := batch(ctx, c); err != nil {
 				t.Fatal(err)
@@ -86,7 +87,7 @@ func TestOldDeadline(t *testing.T) {
 // The word of an attempt that failed long ago, before one that worked, is no outage: the
 // session is a moment away.
 func TestAnOldFailureIsNoOutage(t *testing.T) {
-	s, ctx := testSession(t), pgtest.Context(t)
+	s, ctx := testSession(t), testkit.Context(t)
 	ready := s.Conn
 	making, tried := make(chan *Conn, 1), make(chan struct{}, 1)
 	s.Conn, s.making, s.tried, s.cancel = nil, making, tried, func() {}

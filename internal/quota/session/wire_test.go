@@ -9,13 +9,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // TestWireRoundTrip: PostgreSQL reads every array as it was meant, and ReadInts and
 // ReadInt read back what it answers.
 func TestWireRoundTrip(t *testing.T) {
-	conn, ctx := testSession(t).Conn.conn, pgtest.Context(t)
+	conn, ctx := testSession(t).Conn.conn, testkit.Context(t)
 	const echo = "SELECT $1::smallint[]::text, $2::integer[]::text, $3::bigint[]::text, $4::text[], $3::bigint[], $5::bigint[], cardinality($5), cardinality($4)::bigint"
 	description, err := conn.PgConn().Prepare(ctx, "echo", echo, nil)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -39,7 +39,7 @@ type cleanFire struct {
 // exact fires and says what is wrong with the outcome, if anything is.
 func (f *cleanFire) exact(t testing.TB) (removed int64, err error) {
 	t.Helper()
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: cleanLimit, Window: "10s"},
 		model.Spec{Algorithm: "sliding_log", Limit: cleanLog, Window: "15s"}, model.Spec{Algorithm: "fixed_window", Limit: 1e12, Window: "1d", Per: "-"})

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // TestHoldsAreCleaned: what nobody looks at any more is taken off by the cleaner, and with a
 // customer that is cleared its holds go.
 func TestHoldsAreCleaned(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	limits := []*model.Limit{quotatest.Compile(t, model.Spec{Name: "ip", Algorithm: "allocation", Limit: 10, Per: "ip"})}
 	base := model.NewTarget(1, quotatest.FreshCustomers(1), 1, limits, quotatest.Target(1, 1, 1).Periods, nil)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -16,7 +16,7 @@ const leastCleaned = 1000
 // The cleaner keeps up with 1,000 new values a second. Its steps are run one after the other, and the
 // rest that each earns is added up and not waited for.
 func TestCleanerKeepsUp(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "token_bucket", Limit: 10, Window: "1m"})
 	customer, values := quotatest.Customer(target), quotatest.Sized(5000, 20_000, 200_000)

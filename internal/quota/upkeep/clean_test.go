@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -31,7 +31,7 @@ func (c *Cleaner) walk(t testing.TB, customer int64) (removed int) {
 	t.Helper()
 	c.at = cursor{shard: model.Shard(customer)}
 	for c.at.shard == model.Shard(customer) {
-		n, err := c.step(pgtest.Context(t))
+		n, err := c.step(testkit.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func (c *Cleaner) walk(t testing.TB, customer int64) (removed int) {
 
 func hitNow(t testing.TB, e *quota.Engine, target *model.Target, cost int64) model.Decision {
 	t.Helper()
-	d, err := e.Decide(pgtest.Context(t), target, cost)
+	d, err := e.Decide(testkit.Context(t), target, cost)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func hitNow(t testing.TB, e *quota.Engine, target *model.Target, cost int64) mod
 // versionOf is the version of the counter of ip=1, -1 when it is not there.
 func versionOf(t testing.TB, db *testDB, target *model.Target) int64 {
 	t.Helper()
-	rows, err := db.Counters(pgtest.Context(t), quotatest.Customer(target))
+	rows, err := db.Counters(testkit.Context(t), quotatest.Customer(target))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestFullAgainCountersGo(t *testing.T) {
 // What must stay: counters that a charge or its lock overtook, that are in the future, or
 // were judged under a change that this node has not seen; what of customers nobody knows.
 func TestCountersInUseStay(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 10, Window: "1m"})
@@ -181,7 +181,7 @@ func TestCountersInUseStay(t *testing.T) {
 
 // A row that was made for a hit that was then not admitted goes, too.
 func TestNeverChargedCountersGo(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 10, Window: "calendar_year"}, model.Spec{Algorithm: "allocation", Limit: 1})
 	db.Exec(ctx, t, "INSERT INTO counters (shard, customer, meter, attribute) VALUES ($1, $2, 1, ''), ($1, $2, 1, 'ip=1')",
 		model.Shard(quotatest.Customer(target)), quotatest.Customer(target))

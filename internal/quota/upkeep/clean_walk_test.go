@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // The walk passes all counters, customers' own among them, whatever the sizes of pages.
 func TestWalkPassesAllCounters(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 10, Window: "1m"})
 	own, values := stepKeys+3, 2*stepValues+1
 	var customers []int64
@@ -73,7 +73,7 @@ func TestCleaningInAnOutage(t *testing.T) {
 		return known(ctx, keys)
 	}
 	cleaner.at = cursor{shard: model.Shard(quotatest.Customer(target))}
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	ended := make(chan struct{})
 	go func() { cleaner.Run(ctx); close(ended) }()
 	for deadline := time.Now().Add(30 * time.Second); cleaner.Removed() == 0; time.Sleep(time.Millisecond) {
@@ -91,7 +91,7 @@ func TestCleaningInAnOutage(t *testing.T) {
 func (c *Cleaner) walkOnce(t testing.TB, target *model.Target) int {
 	t.Helper()
 	c.at = cursor{shard: model.Shard(quotatest.Customer(target))}
-	n, err := c.step(pgtest.Context(t))
+	n, err := c.step(testkit.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestOwnCountersNeverGo(t *testing.T) {
 	clock := quotatest.NewClock(quotatest.Epoch)
 	hitNow(t, db.startEngine(t, clock), quotatest.IP(target, "1"), 1)
 	own := value{Row: model.Row{At: quotatest.Epoch, Version: 1}, key: model.CounterKey{Customer: quotatest.Customer(target), Meter: 1, Attribute: ""}}
-	if n, err := db.cleaner(clock, target).remove(pgtest.Context(t), []value{own}); n != 0 || err != nil {
+	if n, err := db.cleaner(clock, target).remove(testkit.Context(t), []value{own}); n != 0 || err != nil {
 		t.Errorf("%d removed, %v", n, err)
 	}
 	if versionOf(t, db, target) != 1 {
@@ -165,7 +165,7 @@ func TestCounterThatCameBackStays(t *testing.T) {
 	clock := quotatest.NewClock(quotatest.Epoch)
 	hitNow(t, db.startEngine(t, clock), quotatest.IP(target, "1"), 1)
 	seen := value{Row: model.Row{At: quotatest.Epoch - 1, Version: 1}, key: model.CounterKey{Customer: quotatest.Customer(target), Meter: 1, Attribute: "ip=1"}}
-	if n, err := db.cleaner(clock, target).remove(pgtest.Context(t), []value{seen}); n != 0 || err != nil {
+	if n, err := db.cleaner(clock, target).remove(testkit.Context(t), []value{seen}); n != 0 || err != nil {
 		t.Errorf("%d removed, %v", n, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // clearOnce is one ClearCounters that is committed.
@@ -130,7 +130,7 @@ func TestIdleSince(t *testing.T) {
 
 // Hot tables are reached by their keys on a pool that has other work, too, and only there.
 func TestByKeyIsOfOneTransaction(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	conn, err := postgres.Connect(ctx, db.URL, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -83,7 +83,7 @@ FROM generate_series(1, $5::integer) i`
 // TestFloodOfValues: a million values of one limit of one customer slow the hits of
 // others by at most a tenth, before the table is analyzed and after.
 func TestFloodOfValues(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	n := quotatest.Sized(20_000, 200_000, 1_000_000)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	without, with := newTestDB(t), newTestDB(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -41,7 +41,7 @@ func (db *testDB) where(ctx context.Context, t *testing.T, customer int64) (all 
 // The running month and three more are made, once, whoever makes them. What was in the default
 // partition is in its month then, and what comes goes there. Months that a partition has are left.
 func TestPartitioner(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	hours := []time.Time{in2031, in2031.AddDate(0, 0, 16), in2031.AddDate(0, 3, 0), in2031.AddDate(0, 4, 0), in2031.AddDate(0, -1, 0), time.UnixMicro(0)}
 	for _, at := range hours {
 		if err := db.book(ctx, 1, at); err != nil {
@@ -111,7 +111,7 @@ func TestPartitioner(t *testing.T) {
 // Months are made while units are booked, in months that are made and in others. All of them are
 // there in the end.
 func TestMonthsAreMadeWhileUnitsAreBooked(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	const customers, times = 3, 150
 	var bookers sync.WaitGroup
 	for customer := range int64(customers) {
@@ -129,7 +129,7 @@ func TestMonthsAreMadeWhileUnitsAreBooked(t *testing.T) {
 		})
 	}
 	made := 0
-	pgtest.Eventually(t, "months are made", func() bool {
+	testkit.Eventually(t, "months are made", func() bool {
 		n, err := db.partitioner(in2031).Make(ctx)
 		if err != nil {
 			t.Log(err) // it waits for nobody long, and tries again
@@ -152,7 +152,7 @@ func TestMonthsAreMadeWhileUnitsAreBooked(t *testing.T) {
 // Somebody has rows of the default partition. A month waits a moment, holds up nobody for longer, and
 // is made later.
 func TestMonthsWaitForNobodyLong(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	tx, err := db.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)

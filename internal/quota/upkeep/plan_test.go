@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -31,7 +31,7 @@ func clearStatements() (statements map[string]string, key map[string][]string) {
 // TestPlansOfClearing: as TestPlansOfTheReads, for what reaches all counters of customers
 // by the beginning of their key.
 func TestPlansOfClearing(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	statements, key := clearStatements()
 	check := func(p *quotatest.Planned, when string) {
 		for name := range p.Args {
@@ -67,7 +67,7 @@ func TestPlansOfClearing(t *testing.T) {
 // TestPlansOfTheWalk: the walk over all that was charged goes by the key, whatever the table was when
 // a session planned it.
 func TestPlansOfTheWalk(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	var sessions []*quotatest.Planned
 	for _, rows := range []int{0, 3, 20_000} {
 		db.Exec(ctx, t, quotatest.FillSQL, rows)
@@ -88,7 +88,7 @@ func TestPlansOfTheWalk(t *testing.T) {
 
 // TestPlansOfThresholds: the oldest ones are found, and deleted, by the key.
 func TestPlansOfThresholds(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
+	db, ctx := newTestDB(t), testkit.Context(t)
 	db.Exec(ctx, t, "ALTER TABLE thresholds SET (autovacuum_enabled = off)")
 	var sessions []*quotatest.Planned
 	for _, rows := range []int{0, 3, 20_000} {

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // TestRotator: an id is known through two turns of the tables, so for as long as it is to
 // be kept whenever it was written, and gone after the third. Two nodes rotate once.
 func TestRotator(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(0)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(0)
 	e := db.startEngine(t, clock)
 	target := quotatest.Target(1, 1, 1, quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 100}))
 	const keep = 48 * time.Hour
@@ -48,7 +48,7 @@ func TestRotator(t *testing.T) {
 
 // TestRotatorWaitsForNobodyLong: somebody reads the table whose turn it is.
 func TestRotatorWaitsForNobodyLong(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(time.Now().Add(2*time.Hour).UnixMicro())
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(time.Now().Add(2*time.Hour).UnixMicro())
 	r := NewRotator(db.Pool, clock.Now, time.Hour, nil)
 	reader, err := db.Pool.Begin(ctx)
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
 // Rows go that are of long ago and were written long ago, in pieces; others stay, also of a
 // customer whose test clock shows another time.
 func TestTrim(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	const day = int64(86400e6)
 	fill := func(customer, from, step, n, written int64) {
 		t.Helper()
@@ -54,7 +54,7 @@ func TestTrim(t *testing.T) {
 
 // Many customers of one shard are looked at some at a time, and an unusable database not at all.
 func TestTrimGoesThroughAShard(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	if _, err := db.Pool.Exec(ctx, `INSERT INTO refusals (shard, customer, meter, minute, limit_name, first_at, last_at, units, written_at)
 		SELECT 7, n, 1, n % 2 * $2::bigint, 'l', 0, 0, 1, 0 FROM generate_series(1, $1) n`, 2*trimKeys+10, quotatest.Epoch); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
@@ -14,7 +15,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // TestPlans: hot tables are reached by their keys, on an empty table, one that was just filled, and a
 // large one, also by plans that were made when the table was another.
 func TestPlans(t *testing.T) {
-	db, ctx := quotatest.NewDB(t), pgtest.Context(t)
+	db, ctx := quotatest.NewDB(t), testkit.Context(t)
 	statements := map[string]string{
 		"sums": sumsSQL, "hours": hoursSQL, "adjustments": adjustmentsSQL, "used": anySQL, "held": heldSQL, "fence_archived": fenceArchivedSQL, "mark": markSQL, "count_hour": countHourSQL,
 	}

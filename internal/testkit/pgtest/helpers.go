@@ -3,15 +3,15 @@ package pgtest
 import (
 	"context"
 	"testing"
-	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 )
 
 // Query returns one value of one statement, on a connection of its own.
 func Query[T any](t testing.TB, databaseURL, sql string, args ...any) T {
 	t.Helper()
-	value, err := TryQuery[T](Context(t), databaseURL, sql, args...)
+	value, err := TryQuery[T](testkit.Context(t), databaseURL, sql, args...)
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
@@ -32,7 +32,7 @@ func TryQuery[T any](ctx context.Context, databaseURL, sql string, args ...any) 
 // Exec runs statements on a connection of its own.
 func Exec(t testing.TB, databaseURL string, statements ...string) {
 	t.Helper()
-	ctx := Context(t)
+	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -42,17 +42,5 @@ func Exec(t testing.TB, databaseURL string, statements ...string) {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
-	}
-}
-
-// Eventually waits until met holds, for a minute at most.
-func Eventually(t testing.TB, what string, met func() bool) {
-	t.Helper()
-	limit := time.Now().Add(time.Minute)
-	for !met() {
-		if time.Now().After(limit) {
-			t.Fatalf("in vain: %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
 	}
 }

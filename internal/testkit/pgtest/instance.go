@@ -11,6 +11,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
+	"quotad/internal/testkit"
 	"quotad/migrations"
 )
 
@@ -57,10 +58,10 @@ func Server(t testing.TB, options ...Option) *Instance {
 	t.Cleanup(s.cleanup)
 	s.Start()
 	if !o.bare {
-		if _, err := postgres.Migrate(Context(t), s.URL(), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
+		if _, err := postgres.Migrate(testkit.Context(t), s.URL(), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
 			t.Fatal(err)
 		}
-		if err := nameSeller(Context(t), s.URL()); err != nil {
+		if err := nameSeller(testkit.Context(t), s.URL()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +90,7 @@ func (s *Instance) Kill() { s.t.Helper(); s.end(syscall.SIGKILL) }
 
 func (s *Instance) end(sig syscall.Signal) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	pid := s.e.PID()
 	for ; pid == 0; pid = s.e.PID() { // it may be on its way up from an earlier blow
@@ -107,7 +108,7 @@ func (s *Instance) end(sig syscall.Signal) {
 // knows that it does.
 func (s *Instance) WaitReady() {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	for s.e.PID() == 0 || execute(s.URL(), "SELECT 1") != nil {
 		s.pause(ctx)
@@ -129,7 +130,7 @@ func (s *Instance) pause(ctx context.Context) {
 // Stop shuts the server down for an outage that lasts until Start.
 func (s *Instance) Stop() {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	if err := s.e.Stop(ctx); err != nil {
 		s.t.Fatalf("stop the private server: %v", err)
@@ -139,7 +140,7 @@ func (s *Instance) Stop() {
 // Start starts the server on the same data, at the same URL.
 func (s *Instance) Start() {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	e, err := embedded.Start(ctx, s.opts)
 	if err != nil {
@@ -153,7 +154,7 @@ func (s *Instance) Restart() { s.t.Helper(); s.Stop(); s.Start() }
 
 // cleanup stops the server, and removes it unless the test failed.
 func (s *Instance) cleanup() {
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	if s.e != nil {
 		if err := s.e.Stop(ctx); err != nil {

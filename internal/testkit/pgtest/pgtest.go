@@ -21,16 +21,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/migrations"
 
 	"github.com/jackc/pgx/v5"
 )
-
-// opLimit bounds every single thing that is done to a test's database.
-const opLimit = time.Minute
 
 // NewDatabase returns the URL of a fresh database with quotad's schema,
 // connecting as a role that owns it and is no superuser. The database goes
@@ -46,21 +43,6 @@ func NewDatabase(t testing.TB) string {
 func AdminURL(t testing.TB) string {
 	t.Helper()
 	return sharedServer(t).admin
-}
-
-// Context is bounded by the test's own deadline, less some seconds to clean
-// up, and by five minutes where there is none.
-func Context(t testing.TB) context.Context {
-	t.Helper()
-	deadline := time.Now().Add(5 * time.Minute)
-	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
-		if end, ok := d.Deadline(); ok {
-			deadline = end.Add(-5 * time.Second)
-		}
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // server is one on which databases are cloned.
@@ -106,7 +88,7 @@ func (s *server) prepareTemplate() error {
 		return err
 	}
 	s.template = "quotad_template_" + hash
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	conn, err := postgres.Connect(ctx, s.admin, nil)
 	if err != nil {
@@ -207,7 +189,7 @@ func userOf(databaseURL string) string {
 
 // execute runs one statement on a connection of its own.
 func execute(databaseURL, sql string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	conn, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {

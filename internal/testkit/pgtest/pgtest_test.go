@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func TestDatabasesAreApart(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	for _, databaseURL := range []string{pgtest.NewDatabase(t), pgtest.NewDatabase(t)} {
 		conn, err := postgres.Connect(ctx, databaseURL, nil)
 		if err != nil {
@@ -32,7 +33,7 @@ func TestDatabasesAreApart(t *testing.T) {
 }
 
 func TestServerGoesAndComesBack(t *testing.T) {
-	ctx := pgtest.Context(t)
+	ctx := testkit.Context(t)
 	s := pgtest.Server(t, pgtest.WithSettings(map[string]string{"work_mem": "9MB"}))
 	databaseURL := s.URL()
 	s.Stop()

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // Pooler is a PgBouncer in front of a private server. It ends with the test.
@@ -91,7 +93,7 @@ func (p *Pooler) start(dataDir string) {
 	if err != nil {
 		p.t.Fatalf("start a pooler: %v", err)
 	}
-	Eventually(p.t, "the pooler listens", func() bool {
+	testkit.Eventually(p.t, "the pooler listens", func() bool {
 		conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", "127.0.0.1:"+p.port)
 		if err != nil {
 			return false

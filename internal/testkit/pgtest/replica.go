@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres/embedded"
+	"quotad/internal/testkit"
 )
 
 // Replica is a copy of a server that streams from it, asynchronously, until Fall or Promote. It
@@ -35,7 +36,7 @@ type Replica struct {
 // Replica makes a replica of the server, which then takes connections of replicas.
 func (s *Instance) Replica() *Replica {
 	s.t.Helper()
-	programs, err := embedded.FindPrograms(Context(s.t), "", 0, slog.New(slog.DiscardHandler))
+	programs, err := embedded.FindPrograms(testkit.Context(s.t), "", 0, slog.New(slog.DiscardHandler))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func (r *Replica) of(database, admin string) *Replica {
 	r.t.Helper()
 	r.dir = Dir(r.t)
 	r.own(r.dir)
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	data := filepath.Join(r.dir, "pgdata")
 	r.copyOf(ctx, admin, data)
@@ -182,7 +183,7 @@ func (r *Replica) here(databaseURL string) *url.URL {
 
 func (r *Replica) await(what string, is func(context.Context) bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	for !is(ctx) {
 		select {
@@ -214,7 +215,7 @@ func (r *Replica) Fall() {
 // Promote makes it a server of its own. It returns when it takes writes.
 func (r *Replica) Promote() {
 	r.t.Helper()
-	if !Query[bool](r.t, r.AdminURL(), fmt.Sprintf("SELECT pg_promote(true, %d)", int(opLimit.Seconds()))) {
+	if !Query[bool](r.t, r.AdminURL(), fmt.Sprintf("SELECT pg_promote(true, %d)", int(testkit.Patience.Seconds()))) {
 		r.t.Fatalf("the replica was not promoted:\n%s", r.log.String())
 	}
 }
@@ -225,7 +226,7 @@ func (r *Replica) Crash() {
 	_ = r.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended
 	select {
 	case <-r.ended:
-	case <-time.After(opLimit):
+	case <-time.After(testkit.Patience):
 		_ = r.cmd.Process.Kill()
 		r.t.Errorf("a replica did not end:\n%s", r.log.String())
 	}

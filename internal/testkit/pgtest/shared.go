@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"quotad/internal/postgres/embedded"
+	"quotad/internal/testkit"
 )
 
 const (
@@ -78,7 +79,7 @@ func startShared() {
 	if shared.dir, shared.err = makeDir(); shared.err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	shared.embedded, shared.err = embedded.Start(ctx, embedded.Options{
 		DataDir: shared.dir,
@@ -108,7 +109,7 @@ func stopShared() error {
 	if e == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	err := e.Stop(ctx)
 	if shared.server.kept.Load() {

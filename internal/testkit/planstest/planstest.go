@@ -21,6 +21,7 @@ import (
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -33,7 +34,7 @@ func NewStore(t testing.TB, url string) *store.Store {
 // NewPool is a pool of a node.
 func NewPool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := postgres.Open(pgtest.Context(t), url, postgres.PoolOptions{MaxConns: 8})
+	pool, err := postgres.Open(testkit.Context(t), url, postgres.PoolOptions{MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,11 +166,11 @@ func SetClock(t testing.TB, s *store.Store, key, now string) {
 // transaction waits for it, and its customer is put off: its turn comes again here.
 func WorkOff(t testing.TB, s *store.Store, workOff func(context.Context) error) {
 	t.Helper()
-	pgtest.Eventually(t, "all that is due is done", func() bool {
-		if err := workOff(pgtest.Context(t)); err != nil {
+	testkit.Eventually(t, "all that is due is done", func() bool {
+		if err := workOff(testkit.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		late, err := s.Pool().Exec(pgtest.Context(t), `UPDATE open_periods SET retry_at = 0 WHERE busy_since IS NOT NULL AND blocked IS NULL`)
+		late, err := s.Pool().Exec(testkit.Context(t), `UPDATE open_periods SET retry_at = 0 WHERE busy_since IS NOT NULL AND blocked IS NULL`)
 		if err != nil {
 			t.Fatal(err)
 		}

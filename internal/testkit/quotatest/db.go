@@ -12,6 +12,7 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -28,12 +29,12 @@ func NewDB(t testing.TB) *DB {
 	settings := maps.Clone(session.PoolSettings)
 	delete(settings, "idle_in_transaction_session_timeout") // tests hold rows for as long as they look
 	var err error
-	if db.Pool, err = postgres.Open(pgtest.Context(t), db.URL, postgres.PoolOptions{Params: settings}); err != nil {
+	if db.Pool, err = postgres.Open(testkit.Context(t), db.URL, postgres.PoolOptions{Params: settings}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Pool.Close)
 	// Tests make up the change numbers of their targets. All of them are of changes that there were.
-	if _, err := db.Pool.Exec(pgtest.Context(t), `UPDATE change_number SET number = $1`, int64(1)<<40); err != nil {
+	if _, err := db.Pool.Exec(testkit.Context(t), `UPDATE change_number SET number = $1`, int64(1)<<40); err != nil {
 		t.Fatal(err)
 	}
 	return db
@@ -67,7 +68,7 @@ func (db *DB) ConnectBy(wrap func(net.Conn) net.Conn) func(context.Context) (*pg
 // Session is such a session, closed with the test.
 func (db *DB) Session(t testing.TB) *pgx.Conn {
 	t.Helper()
-	conn, err := db.Connect(pgtest.Context(t))
+	conn, err := db.Connect(testkit.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func (db *DB) PoolSession(t testing.TB, mode string) *pgx.Conn {
 	t.Helper()
 	settings := maps.Clone(session.PoolSettings)
 	settings["plan_cache_mode"] = mode
-	conn, err := postgres.Connect(pgtest.Context(t), db.URL, settings)
+	conn, err := postgres.Connect(testkit.Context(t), db.URL, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func (db *DB) Fill(ctx context.Context, t testing.TB, sql string, args ...any) {
 // Deadlocks is how many the server counted in a database.
 func Deadlocks(t testing.TB, url string) (n int64) {
 	t.Helper()
-	ctx := context.WithoutCancel(pgtest.Context(t))
+	ctx := context.WithoutCancel(testkit.Context(t))
 	conn, err := postgres.Connect(ctx, url, nil)
 	if err != nil {
 		t.Fatal(err)

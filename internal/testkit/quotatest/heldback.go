@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit"
 )
 
 // How something is charged whose statement is held back.
@@ -57,7 +57,7 @@ type outcome struct {
 // statement is held back. It goes when the gate is opened, or when the test ends.
 func (g *Gate) HoldBack(t testing.TB, text string, charge func(context.Context) (model.Decision, error)) *HeldBack {
 	t.Helper()
-	ctx, giveUp := context.WithCancel(pgtest.Context(t))
+	ctx, giveUp := context.WithCancel(testkit.Context(t))
 	h := &HeldBack{t: t, giveUp: giveUp, told: make(chan outcome, 1)}
 	t.Cleanup(func() {
 		giveUp()

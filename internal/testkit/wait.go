@@ -1,0 +1,47 @@
+package testkit
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// Patience is how long a test waits for what must come. It guards against hanging alone, so a slow
+// machine never meets it. Nothing may be concluded from how long something took.
+const Patience = 3 * time.Minute
+
+// Context ends with the test, and some seconds before the deadline of the test's binary, so that
+// the test can still say what it waited for and clean up.
+func Context(t testing.TB) context.Context {
+	t.Helper()
+	deadline := time.Now().Add(10 * Patience)
+	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, ok := d.Deadline(); ok {
+			deadline = end.Add(-5 * time.Second)
+		}
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Bounded ends after Patience, or with the test. It is for one step of a test.
+func Bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Eventually waits until something holds. It returns how long that took, for a log or a bench.
+func Eventually(t testing.TB, what string, holds func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for !holds() {
+		if time.Since(began) > Patience {
+			t.Fatalf("waited in vain: %s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	return time.Since(began)
+}
