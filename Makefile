@@ -2,10 +2,11 @@
 #
 # Settings, in the environment or after `make`:
 #   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
-#   RACE_PGBIN=dir   another PostgreSQL for the race detector's part of `make test`
 #   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./..., and the other modules)
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
 #   BENCHFLAGS= further flags of the bench, for example '-rows REGEXP' or '-long'; -help lists them
+#   ROUNDS=3    how often `make test-random` draws new seeds
+#   TIMEOUT=1h  the deadline of a package's tests, against hanging
 #   FUZZTIME=1m how long each fuzz target runs
 #   MINUTES=30  how long `make soak` takes, at least 6
 #   ARGS=       further flags for `quotad serve` in `make run`, for example '--listen=127.0.0.1:9000'
@@ -20,6 +21,8 @@ PKG      ?= ./...
 RACEPKG  ?= ./internal/...
 FUZZTIME ?= 30s
 MINUTES  ?= 30
+ROUNDS   ?= 1
+TIMEOUT  ?= 1h
 BENCH    ?= .
 
 # Tests run in their package's directory, so paths must not be relative.
@@ -32,16 +35,27 @@ override QUOTAD_VECTORS_DIR := $(abspath $(QUOTAD_VECTORS_DIR))
 export QUOTAD_VECTORS_DIR
 endif
 
+# The seed of tests by rapid. Those of the test kit are fixed by their names.
+export RAPID_SEED ?= 20261127
+
 LINT_VERSION := v2.15.0
 LINT         := .tools/golangci-lint-$(LINT_VERSION)/golangci-lint
 
 GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)'
-# As many packages at once as there are processors. With one more, pages and servers miss their
-# deadlines on a slow machine. `make lint` has go vet.
-GOTEST := go test -buildvcs=false -vet=off -p $(shell getconf _NPROCESSORS_ONLN)
+# One package at a time for each processor: pages and servers share them. `make lint` has go vet.
+GOTESTFLAGS := -buildvcs=false -vet=off -p $(shell getconf _NPROCESSORS_ONLN) -timeout $(TIMEOUT)
+# With RERUN=dir a test that failed runs once more, alone. What came of that, and how long each test
+# took, is left in dir for .ci/run.
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM         := .tools/gotestsum-$(GOTESTSUM_VERSION)/gotestsum
+rerun = '$(CURDIR)/$(GOTESTSUM)' --format=pkgname --hide-summary=skipped --rerun-fails=1 --rerun-fails-max-failures=9 \
+  --rerun-fails-run-root-test --rerun-fails-report="$$(mktemp '$(RERUN)/rerun.XXXXXX')" \
+  --jsonfile-timing-events="$$(mktemp '$(RERUN)/times.XXXXXX')" --packages="$(1)" --
+# $(call go_test,flags,packages)
+go_test = $(if $(RERUN),$(call rerun,$(2)),go test) $(GOTESTFLAGS) $(1) $(TESTFLAGS) $(if $(RERUN),,$(2))
 # The bench and the bridge to Stripe are modules of their own: ./... is without them.
 MODULES := bench cmd/quotad-stripe
-test_modules = $(if $(filter ./...,$(PKG)),for dir in $(MODULES); do (cd $$dir && $(GOTEST) -timeout 25m $(1) $(TESTFLAGS) ./...); done)
+test_modules = $(if $(filter ./...,$(PKG)),for dir in $(MODULES); do (cd $$dir && $(call go_test,$(1),./...)); done)
 
 .PHONY: help
 help: ## list the targets
@@ -71,39 +85,55 @@ LONGEST := ./internal/quota ./internal/api ./cmd/quotad
 # They look at statements, at bytes or at the tests themselves, where there is no race to be found.
 NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught)$$
 
+TEST_DEPS := go postgres pgbouncer promtool gateways cc npm chromium
+
 .PHONY: test
-test: ## all tests, then the small sizes under the race detector
-	@scripts/deps.sh go postgres pgbouncer promtool gateways cc npm chromium
-	$(GOTEST) -count=1 -timeout 25m $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
+test: $(if $(RERUN),$(GOTESTSUM)) ## all tests
+	@scripts/deps.sh $(TEST_DEPS)
+	$(call go_test,-count=1,$(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG))
 	$(call test_modules,-count=1)
-	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 25m -race -short -skip '$(NORACE)' $(TESTFLAGS) $(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG)
+
+.PHONY: test-race
+test-race: $(if $(RERUN),$(GOTESTSUM)) ## the small sizes under the race detector
+	@scripts/deps.sh $(TEST_DEPS)
+	CGO_ENABLED=1 $(call go_test,-count=1 -race -short -skip '$(NORACE)',$(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG))
+
+.PHONY: test-random
+test-random: ## random tests with new seeds, ROUNDS times; a failed one says how to repeat it
+	@scripts/deps.sh $(TEST_DEPS)
+	@scripts/test-random.sh '$(ROUNDS)' $(GOTESTFLAGS) $(TESTFLAGS)
+
+.PHONY: test-slow
+test-slow: ## all tests on one processor, beside a loop that takes half of it
+	@scripts/deps.sh $(TEST_DEPS)
+	@scripts/one-processor.sh $(MAKE) --no-print-directory test TIMEOUT=12h
 
 .PHONY: test-short
 test-short: ## the small sizes only, for between two edits
-	@scripts/deps.sh go postgres pgbouncer promtool gateways npm chromium
-	$(GOTEST) -short $(TESTFLAGS) $(PKG)
+	@scripts/deps.sh $(TEST_DEPS)
+	$(call go_test,-short,$(PKG))
 	$(call test_modules,)
 
 .PHONY: test-long
 test-long: ## the long sizes: hours of load, kills and random traces
-	@scripts/deps.sh go postgres pgbouncer promtool gateways cc npm chromium
-	QUOTAD_TEST_LONG=1 $(GOTEST) -count=1 -timeout 6h $(TESTFLAGS) $(PKG)
+	@scripts/deps.sh $(TEST_DEPS)
+	QUOTAD_TEST_LONG=1 $(call go_test,-count=1 -timeout 6h,$(PKG))
 	$(call test_modules,-count=1)
 
 .PHONY: faults
 faults: ## the long sizes of internal/faults alone: connections, processes and servers that die
 	@scripts/deps.sh go postgres
-	QUOTAD_TEST_LONG=1 $(GOTEST) -count=1 -timeout 2h $(TESTFLAGS) ./internal/faults
+	QUOTAD_TEST_LONG=1 $(call go_test,-count=1 -timeout 2h,./internal/faults)
 
 .PHONY: soak
 soak: ## a node under a steady load for MINUTES, a row a minute; fails when its last third grows
 	@scripts/deps.sh go postgres
-	QUOTAD_TEST_SOAK=$(MINUTES) $(GOTEST) -count=1 -timeout $$(($(MINUTES) + 15))m -run '^TestSoak$$' -v ./internal/faults
+	QUOTAD_TEST_SOAK=$(MINUTES) $(call go_test,-count=1 -timeout $$(($(MINUTES) + 15))m -run '^TestSoak$$' -v,./internal/faults)
 
 .PHONY: test-pg
-test-pg: ## the database's tests only, mostly with PGBIN=dir for another PostgreSQL
-	@scripts/deps.sh go postgres pgbouncer promtool gateways npm chromium
-	@pkgs=$$(scripts/db-packages.sh); $(GOTEST) -count=1 -timeout 25m $(TESTFLAGS) $$pkgs
+test-pg: $(if $(RERUN),$(GOTESTSUM)) ## the database's tests only, mostly with PGBIN=dir for another PostgreSQL
+	@scripts/deps.sh $(TEST_DEPS)
+	@pkgs=$$(scripts/db-packages.sh); $(call go_test,-count=1,$$pkgs)
 
 # An executable of its own: a signal to `go run` would not end what it runs.
 .PHONY: build-bench
@@ -128,12 +158,16 @@ bench-record: build-bench ## record those rows, three times, for bench-gate
 .PHONY: microbench
 microbench: ## Go's benchmarks of the parts
 	@scripts/deps.sh go postgres
-	$(GOTEST) -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m $(TESTFLAGS) $(PKG)
+	$(call go_test,-run '^$$' -bench '$(BENCH)' -benchmem,$(PKG))
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME
 	@scripts/deps.sh go postgres
 	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: tools
+tools: $(LINT) $(GOTESTSUM) ## what all targets need
+	@scripts/deps.sh $(TEST_DEPS) curl node shellcheck wrk
 
 .PHONY: lint
 lint: $(LINT) ## go vet, golangci-lint with the house's rules, plain words, shellcheck if there is one
@@ -154,6 +188,10 @@ $(LINT):
 	@tc=$$(go env GOVERSION); echo "installing golangci-lint $(LINT_VERSION)"; \
 	  GOFLAGS= GOTOOLCHAIN=$${tc%% *} GOBIN='$(CURDIR)/$(@D)' \
 	  go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+$(GOTESTSUM):
+	@scripts/deps.sh go
+	@echo "installing gotestsum $(GOTESTSUM_VERSION)"; GOFLAGS= GOBIN='$(CURDIR)/$(@D)' go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
 
 .PHONY: generate
 generate: ## write what is generated: docs/openapi.json, the time zones of Go, and what pages take from npm
