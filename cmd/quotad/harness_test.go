@@ -49,7 +49,7 @@ func start(t testing.TB, databaseURL string, flags ...string) *testNode {
 	}
 	// --decide-within: a machine that stalls for a second is no outage to tests that are of none.
 	s := settingsOf(t, append([]string{
-		"--listen=127.0.0.1:0", "--database-url=" + databaseURL, "--admin-key=" + testAdminKey, "--decide-within=5s",
+		"--listen=127.0.0.1:0", "--database-url=" + databaseURL, "--admin-key=" + testAdminKey, "--decide-within=5s", "--request-timeout=9s",
 	}, flags...)...)
 	s.stdout, s.stderr = n.out, n.log
 	started, ended := make(chan *node, 1), make(chan error, 1)

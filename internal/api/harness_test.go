@@ -67,7 +67,7 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	start := time.Now()
 	stopwatch := func() time.Duration { return time.Since(start) }
 	hooks := accounts.NewHooks(clock.Now, 10*time.Second)
-	catalog := catalog.New(pool, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Caps: hooks.CapPeriods, Log: log})
+	catalog := catalog.New(pool, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Caps: hooks.CapPeriods, Within: testkit.Patience, Log: log})
 	store := store.New(pool, store.Options{Committed: catalog.Committed, Billing: hooks.Billing()})
 	background, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -118,9 +118,11 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	n.server = New(Options{Webhooks: hooked, Sender: sender, Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Options: serve.Options{
 		Engine: engine, Catalog: catalog, Store: store, Accounts: accounts, Invoices: invoices, Closing: bills, Ready: func() (serve.State, string) { return n.state, n.reason },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
+		Deadline: testkit.Patience, // a stall of the machine is none of quotad
 	}})
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = NewHTTPServer(n.server.Handler(), time.Now).Server
+	web.Config.ReadHeaderTimeout, web.Config.ReadTimeout, web.Config.WriteTimeout = testkit.Patience, testkit.Patience, testkit.Patience
 	web.Listener = fastpath.Listener(web.Listener)
 	web.Start()
 	t.Cleanup(web.Close)

@@ -109,7 +109,7 @@ type made struct {
 // insertAnonymous inserts the customer unless there is one. Callers that ask at the same time
 // share one insert.
 func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer string, v *version) (made, error) {
-	return fly(ctx, &m.flights, "welcome "+customer, func(ctx context.Context) (done made, err error) {
+	return fly(ctx, c.options.Within, &m.flights, "welcome "+customer, func(ctx context.Context) (done made, err error) {
 		select {
 		case c.welcomes <- struct{}{}:
 			defer func() { <-c.welcomes }()

@@ -183,7 +183,7 @@ func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash 
 	if _, wrong := ring.wrong.Get(hash, 0); wrong {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	key, err := fly(ctx, &m.flights, fmt.Sprintf("key %p %s", ring, hex.EncodeToString(hash[:])), func(ctx context.Context) (*liveKey, error) {
+	key, err := fly(ctx, c.options.Within, &m.flights, fmt.Sprintf("key %p %s", ring, hex.EncodeToString(hash[:])), func(ctx context.Context) (*liveKey, error) {
 		select {
 		case c.lookups <- struct{}{}:
 			defer func() { <-c.lookups }()

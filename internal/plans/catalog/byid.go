@@ -68,7 +68,7 @@ func (c *Catalog) targetsOf(ctx context.Context, counters []model.CounterKey, ca
 
 // entriesByID reads the counters' customers, without archived ones.
 func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []model.CounterKey) ([]*customerEntry, error) {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.options.Within)
 	defer cancel()
 	var ids []int64
 	for _, k := range counters {

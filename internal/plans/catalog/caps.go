@@ -26,7 +26,7 @@ func (c *Catalog) capTerms(ctx context.Context, m *memory, t, before *terms) err
 		t.caps = before.caps
 	} else {
 		var err error
-		t.caps, err = fly(ctx, &m.flights, t.capsName(), func(ctx context.Context) ([]plans.CapPeriod, error) {
+		t.caps, err = fly(ctx, c.options.Within, &m.flights, t.capsName(), func(ctx context.Context) ([]plans.CapPeriod, error) {
 			return c.options.Caps(ctx, c.pool, t.entry.id)
 		})
 		if errors.Is(err, session.ErrUnavailable) && before != nil && holds(before.caps, now) {

@@ -27,8 +27,8 @@ const (
 	// defaultCustomers take some 200 MB with two meters each.
 	defaultCustomers = 200_000
 	defaultPacked    = 32 << 20
-	// loadTimeout bounds how long a read waits for the database.
-	loadTimeout = 2 * time.Second
+	// defaultWithin bounds how long a read waits for the database.
+	defaultWithin = 2 * time.Second
 	// maxAttempts bounds how often a read is begun again because a change came during it.
 	maxAttempts = 8
 	// never is Catalog.confirmed before the first poll.
@@ -52,7 +52,9 @@ type Options struct {
 	// Caps is what the caps of a customer with this id are, from the billing period that runs on: as
 	// accounts.Hooks has it. q is the pool, or a transaction. Nil: there are none.
 	Caps func(ctx context.Context, q postgres.Querier, customer int64) ([]plans.CapPeriod, error)
-	Log  *slog.Logger // nil: slog.Default
+	// Within bounds how long a read waits for the database, and a poll half as long. 0 means 2 s.
+	Within time.Duration
+	Log    *slog.Logger // nil: slog.Default
 }
 
 // Catalog is a node's memory of who may do what: customers, the plan versions in force for
@@ -91,6 +93,9 @@ func New(pool *pgxpool.Pool, o Options) *Catalog {
 	}
 	if o.PackedBytes <= 0 {
 		o.PackedBytes = defaultPacked
+	}
+	if o.Within <= 0 {
+		o.Within = defaultWithin
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()

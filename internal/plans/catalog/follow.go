@@ -16,7 +16,6 @@ import (
 
 const (
 	pollEvery   = 250 * time.Millisecond
-	pollTimeout = time.Second
 	pollRows    = 1000 // changes that one poll applies
 )
 
@@ -119,8 +118,8 @@ func (c *Catalog) Renew(ctx context.Context) error {
 // share one poll. more reports that there are further changes. Each poll makes progress,
 // however many there are.
 func (c *Catalog) poll(ctx context.Context) (more bool, err error) {
-	return fly(ctx, &c.polls, "", func(ctx context.Context) (more bool, err error) {
-		ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	return fly(ctx, c.options.Within, &c.polls, "", func(ctx context.Context) (more bool, err error) {
+		ctx, cancel := context.WithTimeout(ctx, c.options.Within/2)
 		defer cancel()
 		began := c.options.Monotonic()
 		err = c.poller.use(ctx, func(conn *pgx.Conn) error {

@@ -101,7 +101,7 @@ func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *mem
 		if v, ok := known(); ok && v.read().valid() {
 			return v, nil
 		}
-		v, err := fly(ctx, &m.flights, kind+" "+key, func(ctx context.Context) (V, error) {
+		v, err := fly(ctx, c.options.Within, &m.flights, kind+" "+key, func(ctx context.Context) (V, error) {
 			v, err := load(ctx)
 			if err == nil {
 				err = c.CatchUp(ctx, v.read().asOf)
@@ -123,9 +123,9 @@ func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *mem
 
 // fly runs do once for all callers that ask for the same name at the same time (singleflight).
 // do has a deadline of its own, so that it serves the others when the first caller gives up.
-func fly[V any](ctx context.Context, group *singleflight.Group, name string, do func(context.Context) (V, error)) (V, error) {
+func fly[V any](ctx context.Context, within time.Duration, group *singleflight.Group, name string, do func(context.Context) (V, error)) (V, error) {
 	landed := group.DoChan(name, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 		defer cancel()
 		return do(ctx)
 	})
@@ -335,7 +335,7 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 	if v, ok := m.versions.Get(key, 0); ok {
 		return v, nil
 	}
-	return fly(ctx, &m.flights, fmt.Sprint("version ", key), func(ctx context.Context) (*version, error) {
+	return fly(ctx, c.options.Within, &m.flights, fmt.Sprint("version ", key), func(ctx context.Context) (*version, error) {
 		if v, ok := m.versions.Get(key, 0); ok {
 			return v, nil // the call before has made it: all must share its limits
 		}

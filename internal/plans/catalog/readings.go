@@ -114,7 +114,7 @@ func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*cus
 // read does a reading. An entry is remembered only after all changes up to its number count
 // here.
 func (c *Catalog) read(ctx context.Context, m *memory, r *reading) error {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.options.Within)
 	defer cancel()
 	for left := r.keys; len(left) > 0; { // again for customers that were made between the two statements
 		if err := c.readKnown(ctx, m, r, left); err != nil {

@@ -93,7 +93,7 @@ const loadCustomerKey = `
 // its read count here, so that the memory is no older than the key. An unknown customer is
 // plans.ErrUnknownCustomer.
 func (c *Catalog) loadCustomerKey(ctx context.Context, m *memory, id int64) (string, error) {
-	return fly(ctx, &m.flights, "customer's key "+strconv.FormatInt(id, 10), func(ctx context.Context) (string, error) {
+	return fly(ctx, c.options.Within, &m.flights, "customer's key "+strconv.FormatInt(id, 10), func(ctx context.Context) (string, error) {
 		var asOf int64
 		var key string
 		if err := c.pool.QueryRow(ctx, loadCustomerKey, id).Scan(&asOf, &key); err != nil {
@@ -121,7 +121,7 @@ func (c *Catalog) meterKey(ctx context.Context, v *version, id int32) (string, e
 	if key, ok := m.meterKeys.Get(id, 0); ok {
 		return key, nil
 	}
-	return fly(ctx, &m.flights, "meter's key "+strconv.Itoa(int(id)), func(ctx context.Context) (string, error) {
+	return fly(ctx, c.options.Within, &m.flights, "meter's key "+strconv.Itoa(int(id)), func(ctx context.Context) (string, error) {
 		var key string
 		err := c.pool.QueryRow(ctx, loadMeterKey, id).Scan(&key)
 		if errors.Is(err, pgx.ErrNoRows) {
