@@ -30,6 +30,13 @@ func poolOf(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
+// patient is a node's Numberer that a slow machine ends at nothing.
+func patient(pool *pgxpool.Pool) *Numberer {
+	n := NewNumberer(pool, MinRetention, nil)
+	n.Within = testkit.Patience
+	return n
+}
+
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
@@ -116,7 +123,7 @@ func TestReadersMissNothingThatCommitsLate(t *testing.T) {
 			if broken {
 				exec(t, pool, numberAtInsert)
 			}
-			n := NewNumberer(pool, MinRetention, nil)
+			n := patient(pool)
 			r := &reader{t: t, pool: pool}
 			look := func() {
 				t.Helper()
@@ -167,7 +174,7 @@ func TestNodesNumberTogether(t *testing.T) {
 	nodes := make([]*Numberer, 3)
 	var numbering, writing sync.WaitGroup
 	for i := range nodes {
-		nodes[i] = NewNumberer(pool, MinRetention, nil)
+		nodes[i] = patient(pool)
 		numbering.Go(func() {
 			for ctx.Err() == nil {
 				if err := nodes[i].Number(ctx); err != nil && ctx.Err() == nil {
@@ -247,7 +254,7 @@ func TestANodeThatDiesWhileNumbering(t *testing.T) {
 	if done, err := number(t.Context(), dying, 2, false); err != nil || done != 2 {
 		t.Fatal(done, err)
 	}
-	n := NewNumberer(pool, MinRetention, nil)
+	n := patient(pool)
 	if err := n.Number(t.Context()); err != nil || n.Numbered() != 0 {
 		t.Fatal(n.Numbered(), err)
 	}
@@ -273,7 +280,7 @@ func TestANodeThatDiesWhileNumbering(t *testing.T) {
 func TestOldEventsGo(t *testing.T) {
 	t.Parallel()
 	pool := poolOf(t)
-	n := NewNumberer(pool, 48*time.Hour, nil)
+	n := patient(pool)
 	exec(t, pool, `INSERT INTO events SELECT i, 'plan.published', 1, NULL, NULL, '{}', clock_timestamp() - interval '48 hours' - interval '1 minute' FROM generate_series(1, $1::int) i`, 2*trimRows+3)
 	exec(t, pool, `UPDATE event_number SET number = $1`, 2*trimRows+3)
 	left := func() (ids []int64) {
@@ -336,7 +343,7 @@ func TestScrubFindsWhatIsBeingNumbered(t *testing.T) {
 func TestScrubBesideNumbering(t *testing.T) {
 	t.Parallel()
 	pool := poolOf(t)
-	n := NewNumberer(pool, MinRetention, nil)
+	n := patient(pool)
 	credit := Event{Type: CreditGranted, At: 1, Customer: 7, Data: client.EventData{ID: "ada"}}
 	other := Event{Type: CreditGranted, At: 1, Customer: 8, Data: client.EventData{ID: "bob"}}
 	ctx, stop := context.WithCancel(t.Context())

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -28,16 +29,19 @@ const (
 	numberRows = 1000
 	trimEvery  = time.Hour
 	// trimRows bounds one transaction, and trimPause leaves the database to others between two.
-	trimRows  = 1000
-	trimPause = 50 * time.Millisecond
-	// stepTimeout bounds each transaction, the wait for a connection included.
-	stepTimeout = 5 * time.Second
+	trimRows      = 1000
+	trimPause     = 50 * time.Millisecond
+	defaultWithin = 5 * time.Second
 )
 
 // Numberer gives ids to events whose transactions are committed, and deletes old ones.
 //
 // All nodes run one, on the same database. One at a time gives ids; the others leave it to that one.
 type Numberer struct {
+	// Within bounds each transaction, the wait for a connection included; 0 means 5 s. It is set
+	// before the first use.
+	Within time.Duration
+
 	pool      *pgxpool.Pool
 	retention time.Duration
 	log       *slog.Logger
@@ -87,7 +91,7 @@ func (n *Numberer) Number(ctx context.Context) error {
 }
 
 func (n *Numberer) some(ctx context.Context) (done int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(n.Within, defaultWithin))
 	defer cancel()
 	var oldest *int64
 	var reached bool
@@ -175,7 +179,7 @@ func (n *Numberer) trim(ctx context.Context) error {
 }
 
 func (n *Numberer) trimPiece(ctx context.Context, after int64) (rows, last int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(n.Within, defaultWithin))
 	defer cancel()
 	err = n.pool.QueryRow(ctx, trimSome, after, trimRows, n.retention).Scan(&rows, &last)
 	return rows, last, err

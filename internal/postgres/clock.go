@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +17,10 @@ import (
 const (
 	measureEvery   = 5 * time.Second
 	retryEvery     = 500 * time.Millisecond // while measurements fail
-	measureLimit   = 2 * time.Second        // one measurement, connecting included
+	defaultWithin  = 2 * time.Second        // one measurement, connecting included
 	measureTries   = 5                      // round trips at most; the narrowest counts
 	narrowEnough   = 2 * time.Millisecond   // no further try needed
-	maxWidth       = 100 * time.Millisecond // a wider round trip is too inexact
+	defaultWidth   = 100 * time.Millisecond // a wider round trip is too inexact
 	maxAge         = 15 * time.Second       // how old a measurement Now uses
 	maxEstimateAge = 60 * time.Second       // how old a measurement Estimate uses
 	// maxStep is how far the wall clock may move against the monotonic one before a
@@ -60,6 +61,10 @@ type measurement struct {
 // Clock tells PostgreSQL's time, which is the one clock of all nodes, without a statement for
 // each call. Its methods may be called from any goroutine.
 type Clock struct {
+	// Within bounds a measurement, connecting included; 0 means 2 s. Width bounds its round trip: the
+	// error is at most half of it; 0 means 100 ms. They are set before the first measurement.
+	Within, Width time.Duration
+
 	connect func(context.Context) (*pgx.Conn, error)
 	log     *slog.Logger
 	local   func() instant                             // the machine's clocks
@@ -141,7 +146,7 @@ func (c *Clock) rest(ctx context.Context, d time.Duration) bool {
 }
 
 // Now returns the server's time in µs since the Unix epoch. While the last measurement is good
-// it takes no lock and allocates nothing. Otherwise it measures first, for two seconds at
+// it takes no lock and allocates nothing. Otherwise it measures first, for Within at
 // most. Other callers share that measurement. When it does not help the error is
 // ErrClockUnsure, or ctx's error.
 func (c *Clock) Now(ctx context.Context) (us int64, err error) {
@@ -247,10 +252,10 @@ func (c *Clock) remeasure(ctx context.Context) (*measurement, error) {
 		if m, now := c.current.Load(), c.local(); m != nil && m.good(now, sharedFor) {
 			return m, nil
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), measureLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(c.Within, defaultWithin))
 		defer cancel()
 		m, err := c.measure(ctx)
-		if err == nil && m.width > int64(maxWidth) {
+		if err == nil && m.width > int64(cmp.Or(c.Width, defaultWidth)) {
 			err = fmt.Errorf("the round trip took %s", time.Duration(m.width))
 		}
 		if err == nil && !m.good(c.local(), maxAge) {

@@ -11,10 +11,17 @@ import (
 	"quotad/internal/testkit/pgtest"
 )
 
+// patientClock is a clock that also measures on a slow machine.
+func patientClock(databaseURL string) *postgres.Clock {
+	clock := postgres.NewClock(databaseURL, nil)
+	clock.Within, clock.Width = testkit.Patience, testkit.Patience
+	return clock
+}
+
 func TestClockTellsTheServersTime(t *testing.T) {
 	ctx := testkit.Context(t)
 	databaseURL := pgtest.NewDatabase(t)
-	clock := postgres.NewClock(databaseURL, nil)
+	clock := patientClock(databaseURL)
 	defer clock.Close()
 	for range 3 {
 		before := pgtest.Query[time.Time](t, databaseURL, "SELECT clock_timestamp()")
@@ -34,7 +41,7 @@ func TestClockRunOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Server(t, pgtest.WithoutMigrations())
 	ctx, cancel := context.WithCancel(testkit.Context(t))
-	clock := postgres.NewClock(s.URL(), nil)
+	clock := patientClock(s.URL())
 	ended := make(chan bool)
 	go func() { clock.Run(ctx); close(ended) }()
 	testkit.Eventually(t, "the first measurement", func() bool { _, ok := clock.Estimate(); return ok })

@@ -246,14 +246,14 @@ func TestClockInAnOutage(t *testing.T) {
 func TestClockRefusesAWideMeasurement(t *testing.T) {
 	m := &machine{}
 	c := m.clock()
-	m.set(maxWidth+1, nil)
+	m.set(defaultWidth+1, nil)
 	if _, err := c.Now(context.Background()); !errors.Is(err, ErrClockUnsure) {
 		t.Errorf("got %v", err)
 	}
 	m.pass(failPause, failPause)
-	m.set(maxWidth, nil)
+	m.set(defaultWidth, nil)
 	check(t, m, c, 1)
-	if age, width, ok := c.Quality(); age != 0 || width != maxWidth || !ok {
+	if age, width, ok := c.Quality(); age != 0 || width != defaultWidth || !ok {
 		t.Errorf("Quality = %v, %v, %v", age, width, ok)
 	}
 }

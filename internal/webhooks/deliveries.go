@@ -55,7 +55,7 @@ func (ws *Webhooks) Deliveries(ctx context.Context, id string, page plans.Page) 
 	if position != "" {
 		before, _ = strconv.ParseInt(position, 10, 64) // isEvent has read it
 	}
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ws.operation())
 	defer cancel()
 	var there bool
 	if err := ws.pool.QueryRow(ctx, webhookThere, id).Scan(&there); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/events"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -86,11 +87,23 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	pool := planstest.NewPool(t, pgtest.NewDatabase(t))
-	return &world{t, pool, New(pool, true), events.NewNumberer(pool, events.MinRetention, nil)}
+	w := &world{t, pool, patient(New(pool, true)), events.NewNumberer(pool, events.MinRetention, nil)}
+	w.numberer.Within = testkit.Patience
+	return w
 }
 
+// patient has a slow machine end nothing that waits.
+func patient(hooks *Webhooks) *Webhooks {
+	hooks.Within = testkit.Patience
+	return hooks
+}
+
+// sender is a node's. What failed waits for an hour longer, or until the test has it due: so no attempt
+// comes before the test has seen the one before.
 func (w *world) sender() *Sender {
-	return NewSender(w.hooks, planstest.WallClock, slog.New(slog.DiscardHandler))
+	s := NewSender(w.hooks, planstest.WallClock, slog.New(slog.DiscardHandler))
+	s.pause = func(attempts int) time.Duration { return pauseAfter(attempts) + time.Hour }
+	return s
 }
 
 // runs starts a node's sender until the end of the test, or until stop.
@@ -153,10 +166,10 @@ const states = `SELECT coalesce(string_agg(event || ' ' || state || ' ' || attem
 func (w *world) becomes(id, want string) {
 	w.t.Helper()
 	got := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if got = w.says(states, id); got == want {
-			return
+	defer func() {
+		if got != want {
+			w.t.Logf("deliveries are %s", got)
 		}
-	}
-	w.t.Fatalf("deliveries are %s, want %s", got, want)
+	}()
+	testkit.Eventually(w.t, "deliveries to be "+want, func() bool { got = w.says(states, id); return got == want })
 }

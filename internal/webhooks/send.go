@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// sendTimeout bounds an attempt: names, connection, answer and all.
-	sendTimeout = 15 * time.Second
 	// maxAnswer is what is read of an answer's body, bytes. A connection of which more comes is closed.
 	maxAnswer = 16 << 10
 	// maxAnswerHead bounds an answer's head.
@@ -31,13 +29,13 @@ const (
 )
 
 // newClient makes a client for a webhook's URL. plain: without TLS, to this machine. privately: private
-// addresses are allowed, too.
-func newClient(plain, privately bool) *http.Client {
-	dialer := &net.Dialer{Timeout: sendTimeout, Control: control(plain, privately)}
+// addresses are allowed, too. within bounds an attempt.
+func newClient(plain, privately bool, within time.Duration) *http.Client {
+	dialer := &net.Dialer{Timeout: within, Control: control(plain, privately)}
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy:       nil, // the proxy would look up the name, and dial what it likes
-			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: sendTimeout,
+			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: within,
 			MaxIdleConnsPerHost: perWebhook, MaxIdleConns: maxWebhooks * perWebhook, IdleConnTimeout: idle,
 			MaxResponseHeaderBytes: maxAnswerHead, DisableCompression: true,
 		},
@@ -46,10 +44,13 @@ func newClient(plain, privately bool) *http.Client {
 }
 
 // clients are those of a node. Without TLS a client of its own dials this machine alone.
-type clients struct{ tls, plain *http.Client }
+type clients struct {
+	tls, plain *http.Client
+	within     time.Duration
+}
 
-func newClients(privately bool) *clients {
-	return &clients{newClient(false, privately), newClient(true, privately)}
+func newClients(privately bool, within time.Duration) *clients {
+	return &clients{newClient(false, privately, within), newClient(true, privately, within), within}
 }
 
 // closeIdle closes connections that wait for a next event.
@@ -81,9 +82,9 @@ func sign(secrets [][]byte, id string, at time.Time, body []byte) (string, error
 	return strings.Join(all, " "), nil
 }
 
-// post sends a body once, and waits for the answer for sendTimeout at most.
+// post sends a body once, and waits for the answer for within at most.
 func (c *clients) post(ctx context.Context, to string, secrets [][]byte, id string, at time.Time, body []byte) outcome {
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.within)
 	defer cancel()
 	signature, err := sign(secrets, id, at, body)
 	if err != nil {

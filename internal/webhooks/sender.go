@@ -24,11 +24,6 @@ const (
 	lookEvery = 250 * time.Millisecond
 	// perWebhook is how many sends to one webhook a node has under way.
 	perWebhook = 8
-	// lease is when a send is tried again of which nobody says what became. It is longer than a send and
-	// the writing of its outcome.
-	lease = 60 * time.Second
-	// stepTimeout bounds each transaction, the wait for a connection included.
-	stepTimeout = 5 * time.Second
 	// retried is how long a delivery is tried again. After disabledAfter in which a webhook took nothing
 	// it is disabled, when the next delivery dies.
 	retried, disabledAfter = 24 * time.Hour, 5 * 24 * time.Hour
@@ -45,7 +40,8 @@ type Sender struct {
 	clients  *clients
 	now      func(context.Context) (int64, error)
 	log      *slog.Logger
-	wake     chan struct{} // a send has ended, or there is room for another
+	pause    func(attempts int) time.Duration // before the next attempt
+	wake     chan struct{}                    // a send has ended, or there is room for another
 
 	mu       sync.Mutex
 	underWay map[string]int // by webhook; also what has ended and is not noted yet
@@ -63,7 +59,7 @@ func NewSender(webhooks *Webhooks, now func(context.Context) (int64, error), log
 		log = slog.Default()
 	}
 	return &Sender{
-		webhooks: webhooks, clients: newClients(webhooks.private), now: now, log: log,
+		webhooks: webhooks, clients: newClients(webhooks.private, webhooks.within()), now: now, log: log, pause: pauseAfter,
 		wake: make(chan struct{}, 1), underWay: make(map[string]int), ended: make(map[string][]*taken), noting: make(map[string]bool),
 	}
 }
@@ -122,7 +118,7 @@ type taken struct {
 // loosely runs do in a transaction that need not outlive a crash of the server: what it loses is sent again.
 // So nothing waits for the disk.
 func (s *Sender) loosely(ctx context.Context, do func(tx pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.webhooks.step())
 	defer cancel()
 	return store.Classify(pgx.BeginFunc(ctx, s.webhooks.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL synchronous_commit = off`); err != nil {
@@ -174,7 +170,7 @@ func (s *Sender) begin(ctx context.Context) error {
 
 func (s *Sender) take(ctx context.Context, ids []string, sends []int) (due []taken, err error) {
 	err = s.loosely(ctx, func(tx pgx.Tx) (err error) {
-		rows, _ := tx.Query(ctx, takeDue, ids, sends, perWebhook, lease)
+		rows, _ := tx.Query(ctx, takeDue, ids, sends, perWebhook, s.webhooks.lease())
 		due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (t taken, err error) {
 			e := &t.Event
 			return t, row.Scan(&t.Webhook, &t.URL, &t.Secret, &t.OldSecret, &t.Attempt, &e.ID, &e.Type, &e.At, &e.Customer, &e.TestClock, &e.Data)
@@ -309,7 +305,7 @@ func (s *Sender) noteAll(ctx context.Context, webhook string, all []*taken) erro
 // noteOne writes that a delivery failed. died: for good.
 func (s *Sender) noteOne(ctx context.Context, tx pgx.Tx, d *taken) (died bool, err error) {
 	var state string
-	err = tx.QueryRow(ctx, noteFailed, d.Webhook, d.Event.ID, d.Attempt, d.status, d.failed, retried, pauseAfter(d.Attempt)).Scan(&state)
+	err = tx.QueryRow(ctx, noteFailed, d.Webhook, d.Event.ID, d.Attempt, d.status, d.failed, retried, s.pause(d.Attempt)).Scan(&state)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // it was somebody else's
 		return false, nil

@@ -14,9 +14,6 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// testTimeout bounds a test: somebody waits for its answer.
-const testTimeout = 3 * time.Second
-
 // Tested is what became of a test.
 type Tested struct {
 	Status  int    // of the answer; 0: there was none
@@ -32,7 +29,7 @@ const enableWebhook = `
 // testType is the type of what Test sends. No event of the list has it.
 const testType = "webhook.test"
 
-// Test sends something to a webhook now, and waits for the answer for 3 s. A disabled one that takes it
+// Test sends something to a webhook now, and waits for the answer, for 3 s usually. A disabled one that takes it
 // is enabled again. Errors: ErrUnknown.
 func (s *Sender) Test(ctx context.Context, id string) (is Tested, err error) {
 	at, err := s.now(ctx)
@@ -59,7 +56,7 @@ func (s *Sender) Test(ctx context.Context, id string) (is Tested, err error) {
 	if err != nil {
 		return is, err
 	}
-	within, cancel := context.WithTimeout(ctx, testTimeout)
+	within, cancel := context.WithTimeout(ctx, s.webhooks.test())
 	defer cancel()
 	o := s.clients.post(within, to, secrets, "test_"+hex.EncodeToString(random[:]), time.UnixMicro(at), body)
 	is.Status, is.Failed = o.status, o.failed

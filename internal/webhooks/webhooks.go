@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -33,9 +34,8 @@ const (
 	maxWebhooks = 20 // each has connections and rows of its own for each event
 	maxURL      = 2000
 	// bothSign is how long a secret signs beside the one that replaced it.
-	bothSign = 24 * time.Hour
-	// statementTimeout bounds every operation, the wait for a connection included.
-	statementTimeout = 10 * time.Second
+	bothSign      = 24 * time.Hour
+	defaultWithin = 15 * time.Second
 )
 
 // Why a webhook is disabled.
@@ -58,17 +58,33 @@ type Webhook struct {
 
 // Webhooks reads and writes webhooks in the database. It is safe for concurrent use.
 type Webhooks struct {
+	// Within bounds an attempt to send: names, connection, answer and all. 0 means 15 s. What else
+	// waits has its part of it, see operation, step, test and lease. It is set before the first use.
+	Within time.Duration
+
 	pool    *pgxpool.Pool
 	private bool // private addresses may be dialled
 }
 
 // New returns the webhooks of a node. private lets them have private addresses, and loopback ones
 // without TLS.
-func New(pool *pgxpool.Pool, private bool) *Webhooks { return &Webhooks{pool, private} }
+func New(pool *pgxpool.Pool, private bool) *Webhooks { return &Webhooks{pool: pool, private: private} }
+
+func (ws *Webhooks) within() time.Duration { return cmp.Or(ws.Within, defaultWithin) }
+
+// operation bounds every operation of Webhooks, and step each transaction of a Sender; both the wait for
+// a connection included. test bounds a test: somebody waits for its answer.
+func (ws *Webhooks) operation() time.Duration { return ws.within() * 2 / 3 }
+func (ws *Webhooks) step() time.Duration      { return ws.within() / 3 }
+func (ws *Webhooks) test() time.Duration      { return ws.within() / 5 }
+
+// lease is when a send is tried again of which nobody says what became. It is longer than a send and
+// the writing of its outcome.
+func (ws *Webhooks) lease() time.Duration { return ws.within() * 4 }
 
 // write runs do in a transaction. Errors are those of do, of store.Classify and store.ClassifyCommit.
 func (ws *Webhooks) write(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ws.operation())
 	defer cancel()
 	tx, err := ws.pool.Begin(ctx)
 	if err != nil {
@@ -232,7 +248,7 @@ func (ws *Webhooks) List(ctx context.Context, page plans.Page) (*plans.List[Webh
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ws.operation())
 	defer cancel()
 	rows, _ := ws.pool.Query(ctx, listWebhooks, after, limit+1)
 	found, err := pgx.CollectRows(rows, scan)
