@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	pollEvery   = 250 * time.Millisecond
-	pollRows    = 1000 // changes that one poll applies
+	pollEvery = 250 * time.Millisecond
+	pollRows  = 1000 // changes that one poll applies
 )
 
 // Run keeps the memory current until ctx ends, and then returns nil. It polls the table of
