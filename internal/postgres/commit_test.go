@@ -83,7 +83,10 @@ func TestNotCommittedByAServer(t *testing.T) {
 	server := pgtest.Server(t, pgtest.WithoutMigrations(), pgtest.WithSettings(map[string]string{
 		"synchronous_standby_names": "nobody", "synchronous_commit": "local",
 	}))
-	pool, err := postgres.Open(ctx, server.URL(), postgres.PoolOptions{Params: map[string]string{"synchronous_commit": "local"}})
+	pool, err := postgres.Open(ctx, server.URL(), postgres.PoolOptions{
+		StatementTimeout: -1, // one waits for the whole test, and another is idle meanwhile
+		Params:           map[string]string{"synchronous_commit": "local", "idle_in_transaction_session_timeout": "0"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

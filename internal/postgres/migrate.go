@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -63,6 +64,9 @@ type Migration struct {
 // MigrateOptions configure the migrations; the zero value is usual.
 type MigrateOptions struct {
 	Logger *slog.Logger // nil: slog.Default()
+	// Lingering is how long MigrateDown waits for the sessions of a quotad that has just stopped; 0 means
+	// 2 s.
+	Lingering time.Duration
 }
 
 // Migrate applies the migrations of fsys that the database lacks, in order, and returns them.
@@ -95,7 +99,7 @@ func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOp
 // returns it. Errors to branch on: ErrNothingToRevert, ErrNewerSchema, ErrServing.
 func MigrateDown(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) (Migration, error) {
 	var reverted Migration
-	release, err := ClaimSchema(ctx, databaseURL)
+	release, err := claimSchema(ctx, databaseURL, cmp.Or(opts.Lingering, claimPatience))
 	if err != nil {
 		return reverted, fmt.Errorf("migrate the database down: %w", err)
 	}

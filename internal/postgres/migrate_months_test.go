@@ -3,8 +3,8 @@ package postgres_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"quotad/internal/postgres"
 	"quotad/internal/testkit"
@@ -68,6 +68,39 @@ func bookAsBefore(ctx context.Context, t *testing.T, databaseURL string) (book f
 	return book, sum
 }
 
+// beside does something again and again, until stop has seen that it goes on. stop returns how often it
+// was done.
+func beside(t *testing.T, do func(n int64) error) (stop func() int64) {
+	t.Helper()
+	var done atomic.Int64
+	ends, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-ends:
+				ended <- nil
+				return
+			default:
+			}
+			if err := do(done.Load()); err != nil {
+				ended <- err
+				return
+			}
+			done.Add(1)
+		}
+	}()
+	return func() int64 {
+		t.Helper()
+		now := done.Load()
+		testkit.Eventually(t, "it goes on", func() bool { return done.Load() > now+10 || len(ended) > 0 })
+		close(ends)
+		if err := <-ended; err != nil {
+			t.Fatalf("after %d: %v", done.Load(), err)
+		}
+		return done.Load()
+	}
+}
+
 const whereUsageIs = `SELECT string_agg(tableoid::regclass || ' ' || hour / 3600000000 || ' ' || admitted || ' ' || denied, ', ' ORDER BY hour) FROM usage WHERE customer = 1`
 
 // The tables of before become the first partitions while a node of the version before writes, and goes
@@ -83,29 +116,9 @@ func TestMonthsBesideANodeOfBefore(t *testing.T) {
 	if err := book(0); err != nil {
 		t.Fatal(err)
 	}
-	var booked int64 = 1
-	stop, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		for {
-			select {
-			case <-stop:
-				done <- nil
-				return
-			default:
-			}
-			if err := book(3_600_000_000 * (booked % 500)); err != nil {
-				done <- err
-				return
-			}
-			booked++
-		}
-	}()
+	stop := beside(t, func(n int64) error { return book(3_600_000_000 * ((n + 1) % 500)) })
 	toVersion(t, databaseURL, withMonths, false)
-	time.Sleep(50 * time.Millisecond) // of the session's statements on the new tables
-	close(stop)
-	if err := <-done; err != nil {
-		t.Fatalf("after %d: %v", booked, err)
-	}
+	booked := 1 + stop()
 	if n := sum(); n != booked {
 		t.Errorf("%d units are there of %d booked", n, booked)
 	}
@@ -181,31 +194,14 @@ func TestAuditMonthsBesideANodeOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { postgres.CloseConn(session) })
-	stop, done := make(chan struct{}), make(chan error, 1)
-	entries := int64(3101)
-	go func() {
-		for {
-			select {
-			case <-stop:
-				done <- nil
-				return
-			default:
-			}
-			if _, err := session.Exec(ctx, insert, "beside"); err != nil {
-				done <- err
-				return
-			}
-			entries++
-		}
-	}()
+	stop := beside(t, func(int64) error {
+		_, err := session.Exec(ctx, insert, "beside")
+		return err
+	})
 	const whole = `SELECT md5(string_agg(a::text, '|' ORDER BY id)) FROM (SELECT id, at, actor, subject, target FROM audit WHERE subject <> 'beside') a`
 	before := pgtest.Query[string](t, databaseURL, whole)
 	toVersion(t, databaseURL, withAuditMonths, false)
-	time.Sleep(50 * time.Millisecond) // of the session's statements on the new table
-	close(stop)
-	if err := <-done; err != nil {
-		t.Fatalf("after %d: %v", entries, err)
-	}
+	entries := 3101 + stop()
 	check := func(when string) {
 		t.Helper()
 		if got := pgtest.Query[string](t, databaseURL, whole); got != before {

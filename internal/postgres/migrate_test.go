@@ -60,7 +60,8 @@ func migrate(t *testing.T, databaseURL string, n int) []postgres.Migration {
 	return applied
 }
 
-var quietly = postgres.MigrateOptions{Logger: slog.New(slog.DiscardHandler)}
+// quietly also waits for a session before that is slow to end.
+var quietly = postgres.MigrateOptions{Logger: slog.New(slog.DiscardHandler), Lingering: testkit.Patience}
 
 func TestMigrateUpAndDownWithoutSuperuser(t *testing.T) {
 	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
@@ -105,7 +106,7 @@ func TestMigrateDownIsRefusedWhileServing(t *testing.T) {
 	}
 	one, two := serve(), serve()
 	one.Close()
-	if _, err := postgres.MigrateDown(ctx, databaseURL, steps(1), quietly); !errors.Is(err, postgres.ErrServing) {
+	if _, err := postgres.MigrateDown(ctx, databaseURL, steps(1), postgres.MigrateOptions{Logger: quietly.Logger}); !errors.Is(err, postgres.ErrServing) {
 		t.Errorf("got %v", err)
 	}
 	two.Close()

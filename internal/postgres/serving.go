@@ -46,11 +46,15 @@ func holdSchema(ctx context.Context, conn *pgx.Conn) error {
 // begins to. It returns ErrServing if one serves. It tries and never queues: serving nodes
 // would wait behind it.
 func ClaimSchema(ctx context.Context, databaseURL string) (release func(), err error) {
+	return claimSchema(ctx, databaseURL, claimPatience)
+}
+
+func claimSchema(ctx context.Context, databaseURL string, patience time.Duration) (release func(), err error) {
 	conn, err := Connect(ctx, databaseURL, nil)
 	if err != nil {
 		return nil, err
 	}
-	for giveUp := time.Now().Add(claimPatience); ; {
+	for giveUp := time.Now().Add(patience); ; {
 		var alone bool
 		err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(servingLockID)).Scan(&alone)
 		switch {

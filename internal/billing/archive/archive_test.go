@@ -56,7 +56,7 @@ func TestArchivedMonthsComeBack(t *testing.T) {
 	}
 	down := func() error {
 		for {
-			if m, err := postgres.MigrateDown(t.Context(), url, migrations.FS, postgres.MigrateOptions{}); err != nil || m.Version == 25 {
+			if m, err := postgres.MigrateDown(t.Context(), url, migrations.FS, postgres.MigrateOptions{Lingering: testkit.Patience}); err != nil || m.Version == 25 {
 				return err
 			}
 		}
