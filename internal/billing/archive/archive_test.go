@@ -10,6 +10,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/quota/upkeep"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 	"quotad/internal/testkit/quotatest"
