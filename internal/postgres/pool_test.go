@@ -205,5 +205,7 @@ func TestConnectHasADeadline(t *testing.T) {
 		t.Error("it has no deadline")
 	}
 	cancel()
-	<-long
+	if err := <-long; err == nil {
+		t.Error("it is connected with nobody")
+	}
 }
