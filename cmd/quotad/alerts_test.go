@@ -76,7 +76,7 @@ func TestAlertsAndBoardAreOfThisVersion(t *testing.T) {
 	n := start(t, "")
 	n.setUp(fixed("l", 10))
 	n.hit(1).is(200)
-	eventually(t, 10*time.Second, "the sizes of tables are read", func() bool { return n.node.census.Last() != nil })
+	testkit.Eventually(t, "the sizes of tables are read", func() bool { return n.node.census.Last() != nil })
 	there := map[string]bool{}
 	for series := range n.scrape() {
 		name, _, _ := strings.Cut(series, "{")
@@ -215,7 +215,7 @@ func TestFaultsFireTheirAlerts(t *testing.T) {
 				answered := make(chan int)
 				go func() { answered <- n.status("POST", "/v1/hits", hitOf("acme", "requests", "")) }()
 				waiting := strings.Replace(ends, "datname", "wait_event_type = 'Lock' AND datname", 1)
-				eventually(n.t, recovery, "a statement that waits for the lock is ended", func() bool { // it waits for no longer than 400 ms
+				testkit.Eventually(n.t, "a statement that waits for the lock is ended", func() bool { // it waits for no longer than 400 ms
 					var ended int
 					err := conn.QueryRow(testkit.Context(t), waiting).Scan(&ended)
 					return err == nil && ended > 0

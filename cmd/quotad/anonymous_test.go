@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"quotad/internal/testkit"
 )
 
 // A window that the time of being forgotten cuts short is told at the start.
@@ -76,30 +78,28 @@ func TestDefaultPlan(t *testing.T) {
 	one.do("DELETE", "/v1/customers/b2", "").is(204)
 	one.hitOf("b2").is(404)
 	one.do("GET", "/v1/customers/b2/quota", "").is(404)
-	eventually(t, within, "an archived one is gone on the other node", func() bool { return two.hitOf("b2").status == 404 })
+	soon(t, "an archived one is gone on the other node", func() bool { return two.hitOf("b2").status == 404 })
 
 	// The nodes' own forgetters do the rest.
 	one.hitOf("busy").is(200)
 	const idle = `UPDATE counters SET at = at - 120000000 WHERE customer = (SELECT id FROM customers WHERE key = 'b1') RETURNING customer`
 	id := query[int64](t, one.databaseURL, idle)
 	query[int64](t, one.databaseURL, `WITH aged AS (UPDATE customers SET created_at = created_at - interval '2 minutes' RETURNING 1) SELECT count(*) FROM aged`)
-	eventually(t, 20*forgetPatience, "the idle one is forgotten", func() bool {
+	testkit.Eventually(t, "the idle one is forgotten", func() bool {
 		return query[int64](t, one.databaseURL, `SELECT count(*) FROM customers WHERE key = 'b1'`) == 0
 	})
 	for _, key := range []string{"x", "b2", "busy"} {
 		one.do("GET", "/v1/customers/"+key, "").is(200)
 	}
 	query[int64](t, one.databaseURL, `UPDATE forgotten SET at = at - interval '2 minutes' RETURNING customer`)
-	eventually(t, 20*forgetPatience, "its counters go and its usage stays", func() bool {
+	testkit.Eventually(t, "its counters go and its usage stays", func() bool {
 		return query[int64](t, one.databaseURL, `SELECT count(*) FROM counters WHERE customer = $1`, id) == 0 &&
 			query[int64](t, one.databaseURL, `SELECT coalesce(sum(admitted), 0)::bigint FROM usage WHERE customer = $1`, id) == 2
 	})
 	for _, n := range []*testNode{one, two} {
-		eventually(t, within, "its next hit makes another", func() bool { return n.hitOf("b1").is(200).num("limits.0.used") <= 2 })
+		soon(t, "its next hit makes another", func() bool { return n.hitOf("b1").is(200).num("limits.0.used") <= 2 })
 	}
 }
-
-const forgetPatience = within
 
 // Many customers come to both nodes for the first time at once, each many times: what is
 // granted to each is what the plan says, to the unit.

@@ -5,16 +5,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+
+	"quotad/internal/testkit"
 )
 
 // rotate gives a webhook another secret, which the page then shows.
 func rotate(w *window) {
 	w.t.Helper()
 	eval[string](w, `(() => { document.querySelector('form[action$="/rotate"]').submit(); return "" })()`)
-	w.settles("the secret", `document.body.innerText.includes("whsec_") && document.readyState === "complete"`, 20*time.Second)
+	w.settles("the secret", `document.body.innerText.includes("whsec_") && document.readyState === "complete"`)
 }
 
 // askAll opens all that asks before it is done.
@@ -66,7 +67,7 @@ func TestPagesAskOnce(t *testing.T) {
 					t.Error("the question is there before it is asked for")
 				}
 				eval[int](w, form+".previousElementSibling.click();0")
-				w.until("the question", form+".checkVisibility()", 20*time.Second)
+				w.until("the question", form+".checkVisibility()")
 				if !row.stands() {
 					t.Fatal("one press has done it")
 				}
@@ -74,7 +75,7 @@ func TestPagesAskOnce(t *testing.T) {
 					t.Errorf("it asks %q", text)
 				}
 				eval[int](w, form+`.querySelector("button").click();0`)
-				eventually(t, 20*time.Second, "it is done", func() bool { return !row.stands() })
+				testkit.Eventually(t, "it is done", func() bool { return !row.stands() })
 			})
 		}
 		w.t = t

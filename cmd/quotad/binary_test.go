@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -83,13 +84,13 @@ func launchWith(t testing.TB, env []string, dir string, flags ...string) *proces
 		case <-p.ended:
 		default:
 			_ = p.cmd.Process.Signal(syscall.SIGTERM)
-			p.waitEnd(30 * time.Second)
+			p.waitEnd()
 		}
 		if t.Failed() {
 			t.Logf("quotad's log:\n%s", p.stderr.String())
 		}
 	})
-	eventually(t, time.Minute, "quotad is ready", func() bool {
+	testkit.Eventually(t, "quotad is ready", func() bool {
 		select {
 		case <-p.ended:
 			t.Fatalf("quotad ended: %s\n%s", p.cmd.ProcessState, p.stderr.String())
@@ -115,12 +116,12 @@ func cleanEnv() (env []string) {
 	return env
 }
 
-func (p *process) waitEnd(limit time.Duration) {
+func (p *process) waitEnd() {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(limit):
-		p.t.Errorf("quotad did not end within %s", limit)
+	case <-time.After(testkit.Patience):
+		p.t.Error("quotad did not end")
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
@@ -152,7 +153,7 @@ func alive(pid int) bool {
 // quotad runs the binary to its end.
 func quotad(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	var stdout, stderr bytes.Buffer
@@ -253,7 +254,7 @@ func (p *process) stopWith(sig syscall.Signal, code int) {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.t.Fatal(err)
 	}
-	p.waitEnd(30 * time.Second)
+	p.waitEnd()
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		p.t.Errorf("exit code %d, not %d\n%s", got, code, p.stderr.String())
 	}
@@ -292,7 +293,7 @@ func testKilledWithItsServer(t *testing.T) {
 		enough := wide.acknowledged.Load() + 500
 		wait := p.fire(16, nil, wide, tight)
 		before := p.postmaster()
-		eventually(t, 30*time.Second, "hits are admitted", func() bool { return wide.acknowledged.Load() > enough })
+		testkit.Eventually(t, "hits are admitted", func() bool { return wide.acknowledged.Load() > enough })
 		p.stopWith(syscall.SIGKILL, -1)
 		wait()
 		p.client.CloseIdleConnections()
@@ -333,7 +334,7 @@ func testOneDataDirectoryOneQuotad(t *testing.T) {
 		t.Fatalf("keys create: code %d: %s, and serve: %s", code, errs, p.out)
 	}
 	n := p.as(strings.TrimSpace(secret))
-	eventually(t, within, "the new key works", func() bool { return n.do("GET", "/v1/keys", "").status == 200 })
+	soon(t, "the new key works", func() bool { return n.do("GET", "/v1/keys", "").status == 200 })
 	for _, args := range [][]string{{"keys", "list"}, {"migrate", "status"}, {"reconcile"}} {
 		if code, _, errs := quotad(t, append(args, "--data-dir="+dir)...); code != 0 {
 			t.Errorf("%v: code %d: %s", args, code, errs)
@@ -355,13 +356,13 @@ func testSecondSignalEndsAtOnce(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "/readyz says that it is stopping", func() bool { return p.do("GET", "/readyz", "").status == 503 })
+	testkit.Eventually(t, "/readyz says that it is stopping", func() bool { return p.do("GET", "/readyz", "").status == 503 })
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.waitEnd(5 * time.Second)
+	p.waitEnd()
 	if code := p.cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d", code)
 	}
-	eventually(t, 30*time.Second, "its PostgreSQL notices", func() bool { return !alive(server) })
+	testkit.Eventually(t, "its PostgreSQL notices", func() bool { return !alive(server) })
 }

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"quotad/internal/testkit"
 )
 
 // A pageRow is a page, or a state of one, that is opened in a browser at all widths, light and
@@ -164,12 +165,13 @@ func openWindow(t testing.TB, n *testNode) *window {
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewExecAllocator(testkit.Context(t), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 15*time.Minute) // a slow machine takes eight for all pages
-	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil { // it starts the browser, which lives as long as this context
+		t.Fatalf("the browser does not start: %v", err)
+	}
 	w := &window{t: t, ctx: ctx, node: n}
 	console := chromedp.Console(ctx)
 	go func() {
@@ -196,9 +198,16 @@ func (w *window) console() []string {
 	return said
 }
 
+// step bounds one step of a test: however many pages it looks at, each step has its own time.
+func (w *window) step() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(w.ctx, testkit.Patience)
+}
+
 func (w *window) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	w.t.Helper()
-	if err := chromedp.Do(w.ctx, actions...); err != nil {
+	ctx, cancel := w.step()
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
 		w.t.Fatalf("%s: %v; console: %q", what, err, w.console())
 	}
 }
@@ -206,7 +215,9 @@ func (w *window) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 // call is a command of the browser's protocol.
 func call[P any](w *window, command cdp.Command[P, cdp.Empty], params P) {
 	w.t.Helper()
-	if _, err := chromedp.Call(w.ctx, command, params); err != nil {
+	ctx, cancel := w.step()
+	defer cancel()
+	if _, err := chromedp.Call(ctx, command, params); err != nil {
 		w.t.Fatalf("%s: %v", command.Method, err)
 	}
 }
@@ -214,7 +225,9 @@ func call[P any](w *window, command cdp.Command[P, cdp.Empty], params P) {
 // eval is the value of an expression of JavaScript.
 func eval[T any](w *window, expression string) T {
 	w.t.Helper()
-	value, err := chromedp.Run(w.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	ctx, cancel := w.step()
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		w.t.Fatalf("%s: %v", expression[:min(len(expression), 80)], err)
 	}
@@ -222,17 +235,17 @@ func eval[T any](w *window, expression string) T {
 }
 
 // until waits until an expression is true.
-func (w *window) until(what, expression string, limit time.Duration) {
+func (w *window) until(what, expression string) {
 	w.t.Helper()
-	if _, err := chromedp.Run(w.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(limit))); err != nil {
+	if _, err := chromedp.Run(w.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testkit.Patience))); err != nil {
 		w.t.Fatalf("waited in vain for %s: %v; console: %q", what, err, w.console())
 	}
 }
 
 // settles is until for a page that may be loaded again meanwhile.
-func (w *window) settles(what, expression string, limit time.Duration) {
+func (w *window) settles(what, expression string) {
 	w.t.Helper()
-	eventually(w.t, limit, what, func() bool {
+	testkit.Eventually(w.t, what, func() bool {
 		is, err := chromedp.Run(w.ctx, chromedp.Evaluate[bool](expression))
 		return err == nil && is
 	})
@@ -298,7 +311,7 @@ func (w *window) view(v pageView) {
 	}
 	w.emulate(v)
 	is := fmt.Sprintf(`document.documentElement.clientWidth === %d && matchMedia("(prefers-color-scheme: %s)").matches`, v.width, v.scheme)
-	eventually(w.t, time.Minute, "the view of "+v.String(), func() bool { return eval[bool](w, is) })
+	testkit.Eventually(w.t, "the view of "+v.String(), func() bool { return eval[bool](w, is) })
 }
 
 func (w *window) emulate(v pageView) {
@@ -322,5 +335,5 @@ func (w *window) look(width int64, scheme, path string) {
 // isLive waits until the page's stream, if it has one, has said something.
 func (w *window) isLive() {
 	w.t.Helper()
-	w.until("the stream", `!document.querySelector("[data-live]") || document.querySelector("[data-live-sign]").dataset.state === "live"`, 20*time.Second)
+	w.until("the stream", `!document.querySelector("[data-live]") || document.querySelector("[data-live-sign]").dataset.state === "live"`)
 }

@@ -28,7 +28,7 @@ func cli(t testing.TB, env map[string]string, args ...string) (code int, stdout,
 		value, ok := env[name]
 		return value, ok
 	}}
-	ctx, cancel := context.WithTimeout(testkit.Context(t), time.Minute)
+	ctx, cancel := context.WithTimeout(testkit.Context(t), testkit.Patience)
 	defer cancel()
 	code = p.main(ctx, args)
 	return code, out.String(), errs.String()
@@ -226,7 +226,7 @@ func TestKeyCommands(t *testing.T) {
 	if code != 0 || strings.ContainsAny(secret, " \n") {
 		t.Fatalf("code %d: %q %s", code, out, errs)
 	}
-	eventually(t, within, "the new key works", func() bool { return n.as(secret).hit(0).status == 200 })
+	soon(t, "the new key works", func() bool { return n.as(secret).hit(0).status == 200 })
 	code, out, _ = cli(t, env, "keys", "list")
 	if code != 0 || !strings.Contains(out, "backend") || !strings.Contains(out, "ci\n") || strings.Contains(out, secret) {
 		t.Fatalf("code %d: %s", code, out)
@@ -240,7 +240,7 @@ func TestKeyCommands(t *testing.T) {
 	if code, out, errs = cli(t, env, "keys", "revoke", id); code != 0 {
 		t.Fatalf("code %d: %s %s", code, out, errs)
 	}
-	eventually(t, within, "the revoked key is refused", func() bool { return n.as(secret).hit(0).status == 401 })
+	soon(t, "the revoked key is refused", func() bool { return n.as(secret).hit(0).status == 401 })
 	if code, _, errs = cli(t, env, "keys", "revoke", "key_nothing"); code != 1 || !strings.Contains(errs, "keys list") {
 		t.Errorf("code %d: %s", code, errs)
 	}

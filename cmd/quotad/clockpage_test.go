@@ -10,6 +10,8 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"quotad/internal/testkit"
 )
 
 const monthly = `{"name":"monthly","meter":"requests","algorithm":"fixed_window","limit":50,"window":"calendar_month"}`
@@ -43,7 +45,7 @@ func TestPagesGoByTheirClock(t *testing.T) {
 	w.look(1280, "light", "/portal")
 	w.isLive()
 	n.do("PUT", "/v1/test-clocks/spring", `{"now":"2026-03-30T18:00:00Z"}`).is(200)
-	w.until("the countdown to follow the clock", countdown+` === "1 d 0 h"`, 20*time.Second)
+	w.until("the countdown to follow the clock", countdown+` === "1 d 0 h"`)
 	time.Sleep(2500 * time.Millisecond) // a beat
 	if got := eval[string](w, countdown); got != "1 d 0 h" {
 		t.Errorf("the clock stands, and the countdown goes on to %s", got)
@@ -93,7 +95,7 @@ func TestPagesNameTheirZone(t *testing.T) {
 	n.do("PUT", "/v1/customers/abroad", `{"name":"Abroad","plan":"basic","timezone":"Asia/Kathmandu","billing_anchor":"2026-03-01T00:00:00","test_clock":"spring"}`).is(201)
 	n.do("POST", "/v1/customers/abroad/charges", `{"id":"one","description":"Set up","amount_minor":900,"currency":"USD"}`).is(201)
 	n.do("PUT", "/v1/test-clocks/spring", `{"now":"2026-04-02T00:00:00Z"}`).is(200)
-	eventually(t, time.Minute, "March is billed", func() bool {
+	testkit.Eventually(t, "March is billed", func() bool {
 		list := n.do("GET", "/v1/customers/abroad/invoices", "").is(200)
 		if list.at("items.0.id") == nil {
 			return false
@@ -151,13 +153,13 @@ func TestCardsKeepTheirPlaces(t *testing.T) {
 		t.Fatalf("the cards are %s", got)
 	}
 	n.do("POST", "/v1/hits", hitOf("acme", "others", `,"cost":9`)).is(200)
-	w.until("what is left", fmt.Sprintf(leftOf, "third")+` === "1"`, 20*time.Second)
+	w.until("what is left", fmt.Sprintf(leftOf, "third")+` === "1"`)
 	if got := eval[string](w, order); got != before {
 		t.Errorf("while the page is open, the cards become %s", got)
 	}
 	pause(w)
 	eval[int](w, `document.querySelector("[data-live-sign] button").click();0`)
-	w.settles("the page to load itself again", `document.readyState === "complete" && `+liveState+` === "live" && performance.getEntriesByType("navigation")[0].type === "reload"`, 20*time.Second)
+	w.settles("the page to load itself again", `document.readyState === "complete" && `+liveState+` === "live" && performance.getEntriesByType("navigation")[0].type === "reload"`)
 	if got := eval[string](w, order); got != before {
 		t.Errorf("when the page loads itself again, the cards become %s", got)
 	}

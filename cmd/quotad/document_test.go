@@ -12,11 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+
+	"quotad/internal/testkit"
 )
 
 // document is a served OpenAPI document, to hold answers against.
@@ -146,7 +147,7 @@ func TestDocumentNoticesOtherAnswers(t *testing.T) {
 	n.setUp(fixed("l", 5))
 	var good string
 	// On a slow machine the first hits may be let in without the database, and say nothing of limits.
-	eventually(t, time.Minute, "a hit that was charged", func() bool {
+	testkit.Eventually(t, "a hit that was charged", func() bool {
 		a := n.hit(1).is(200)
 		good = string(a.raw)
 		return a.at("degraded") == nil

@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -50,7 +51,7 @@ func TestPagesKeepTheirTabs(t *testing.T) {
 	n.browser().get("/portal").is(http.StatusUnauthorized).lacks("<nav")
 	call(w, network.ClearBrowserCookies, cdp.Empty{})
 	server.Start()
-	eventually(t, recovery, "the pages are back", func() bool { return portal.get("/portal").status == 200 && admin.get("/admin/customers").status == 200 })
+	testkit.Eventually(t, "the pages are back", func() bool { return portal.get("/portal").status == 200 && admin.get("/admin/customers").status == 200 })
 	portal.get("/portal").says("Sign out")
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // A request with a Content-Length beside a Transfer-Encoding is refused on every listener, with and
@@ -40,7 +42,7 @@ func TestRequestsThatEndInTwoPlaces(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+				_ = nc.SetDeadline(time.Now().Add(testkit.Patience))
 				if _, err := io.WriteString(nc, before+request+live); err != nil {
 					t.Fatal(err)
 				}

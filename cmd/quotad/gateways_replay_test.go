@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // TestGatewaysReplayed sends what Traefik and Envoy say that they send. Their programs are not to be had
@@ -26,12 +28,12 @@ func TestGatewaysReplayed(t *testing.T) {
 		"POST /v1/authorize/orders/17?dry_run=true&meter=cheap&cost=0&deny_status=200 HTTP/1.1", "host: 127.0.0.1:8080", "content-length: 0", "x-envoy-internal: true",
 		"x-forwarded-for: 192.0.2.9", "x-quotad-customer: acme", "x-quotad-key: " + key, "x-quotad-meter: requests",
 	}, "\r\n") + "\r\n\r\n"
-	conn, err := net.DialTimeout("tcp", strings.TrimPrefix(n.url, "http://"), 5*time.Second)
+	conn, err := net.DialTimeout("tcp", strings.TrimPrefix(n.url, "http://"), testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(testkit.Patience))
 	from := bufio.NewReader(conn)
 	for i, row := range []struct {
 		request string

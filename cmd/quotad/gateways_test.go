@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -149,7 +150,7 @@ func (k *gatewayKind) passes(t *testing.T, n *testNode, u *upstream, key string,
 		_ = cmd.Process.Signal(os.Interrupt)
 		select {
 		case <-ended:
-		case <-time.After(5 * time.Second):
+		case <-time.After(testkit.Patience):
 			_ = cmd.Process.Kill()
 			<-ended
 		}
@@ -157,7 +158,7 @@ func (k *gatewayKind) passes(t *testing.T, n *testNode, u *upstream, key string,
 			t.Logf("%s says:\n%s", k.name, log)
 		}
 	})
-	eventually(t, 20*time.Second, k.name+" listens", func() bool {
+	testkit.Eventually(t, k.name+" listens", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			return false
@@ -171,7 +172,7 @@ func (k *gatewayKind) passes(t *testing.T, n *testNode, u *upstream, key string,
 // through sends a request through a gateway as a client.
 func through(t *testing.T, client *http.Client, method, url, apiKey, body string, headers ...string) (int, http.Header, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dunglas/httpsfv"
+
+	"quotad/internal/testkit"
 )
 
 // quotaHeader reads RateLimit or RateLimit-Policy: its parameters by the limit's name.
@@ -226,7 +228,7 @@ func TestQuotaAndUsage(t *testing.T) {
 		}
 		return all
 	}
-	eventually(t, time.Minute, "denied units are written", func() bool {
+	testkit.Eventually(t, "denied units are written", func() bool {
 		a = n.as(read).do("GET", usage+"hour", "").is(200)
 		return sum("denied") == 2
 	})

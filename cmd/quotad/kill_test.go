@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
@@ -96,11 +95,11 @@ func testKilledUnderHits(t *testing.T) {
 	}
 	for range blows {
 		goal := h.answers.Load() + 500
-		eventually(t, time.Minute, "hits are answered", func() bool { return h.answers.Load() >= goal })
+		testkit.Eventually(t, "hits are answered", func() bool { return h.answers.Load() >= goal })
 		if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		p.waitEnd(30 * time.Second)
+		p.waitEnd()
 		p = launch(t, dir, flags...)
 		h.url.Store(&p.url)
 	}

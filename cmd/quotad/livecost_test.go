@@ -25,7 +25,7 @@ func TestOutlookAndCostAreLive(t *testing.T) {
 	w.isLive()
 	shows := func(what, selector, text string) {
 		t.Helper()
-		w.until(what, fmt.Sprintf(`document.querySelector(%q).textContent.includes(%q)`, selector, text), 20*time.Second)
+		w.until(what, fmt.Sprintf(`document.querySelector(%q).textContent.includes(%q)`, selector, text))
 	}
 	shows("the base price", "#cost .money", "$10.00")
 	n.do("POST", "/v1/hits", `{"customer":"new","meter":"requests","cost":5000}`).is(200)
@@ -35,7 +35,7 @@ func TestOutlookAndCostAreLive(t *testing.T) {
 	n.do("POST", "/v1/customers/new/charges", `{"description":"Setup","amount_minor":500,"currency":"USD","id":"s"}`).is(201)
 	n.do("POST", "/v1/refunds", `{"customer":"new","meter":"requests","cost":1000,"id":"r"}`).is(200)
 	shows("the cost after a charge and a refund", "#cost .money", "$55.00")
-	w.until("the outlook without a limit that is used up", `!document.querySelector("#outlook").textContent.includes("no requests left")`, 20*time.Second)
+	w.until("the outlook without a limit that is used up", `!document.querySelector("#outlook").textContent.includes("no requests left")`)
 	if left := eval[string](w, fmt.Sprintf(leftOf, "hourly")); left != "1,000" {
 		t.Errorf("%s are left", left)
 	}
@@ -117,7 +117,7 @@ func TestHiddenTabsHoldNoStream(t *testing.T) {
 	n.hit(7).is(200)
 	eval[int](w, `turn(false)`)
 	w.isLive()
-	w.until("the hit", fmt.Sprintf(leftOf, "hourly")+` === "4,993"`, 20*time.Second)
+	w.until("the hit", fmt.Sprintf(leftOf, "hourly")+` === "4,993"`)
 	eval[int](w, `turn(true)`)
 	time.Sleep(time.Second)
 	n.hit(7).is(200)
@@ -126,7 +126,7 @@ func TestHiddenTabsHoldNoStream(t *testing.T) {
 		t.Errorf("hidden again, it hears of a hit: %s left", left)
 	}
 	eval[int](w, `turn(false)`)
-	w.until("the other hit", fmt.Sprintf(leftOf, "hourly")+` === "4,986"`, 20*time.Second)
+	w.until("the other hit", fmt.Sprintf(leftOf, "hourly")+` === "4,986"`)
 	if asked := eval[[]string](w, `asked`); len(asked) != 2 {
 		t.Errorf("it asked %d times: %q", len(asked), asked)
 	}

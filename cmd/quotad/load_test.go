@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"quotad/internal/testkit"
 )
 
 // post sends a hit and checks nothing of its answer, so as to be fast.
@@ -104,7 +106,7 @@ func (n *testNode) settle(customers ...*tally) (unknown int64) {
 	n.t.Helper()
 	for _, c := range customers {
 		var a *answer
-		eventually(n.t, recovery, "counters can be read", func() bool { // over connections that broke, too
+		testkit.Eventually(n.t, "counters can be read", func() bool { // over connections that broke, too
 			a = n.do("POST", "/v1/hits", hitOf(c.customer, "requests", `,"cost":0`))
 			return a.status == 200
 		})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -90,7 +91,7 @@ func TestMemoryLimitFollowsAtOnce(t *testing.T) {
 	lives := make([]byte, 2*floor)
 	for range 3 {
 		runtime.GC()
-		eventually(t, 500*time.Millisecond, "the limit follows", func() bool { return debug.SetMemoryLimit(-1) > 2*floor })
+		testkit.Eventually(t, "the limit follows", func() bool { return debug.SetMemoryLimit(-1) > 2*floor })
 		debug.SetMemoryLimit(floor)
 	}
 	runtime.KeepAlive(lives)
@@ -112,7 +113,7 @@ func TestMemoryLimitStaysInTheContainer(t *testing.T) {
 	for range 3 {
 		debug.SetMemoryLimit(math.MaxInt64) // what is followed sets it again
 		runtime.GC()
-		eventually(t, 500*time.Millisecond, "the limit is the container's", func() bool { return debug.SetMemoryLimit(-1) == container/10*9 })
+		testkit.Eventually(t, "the limit is the container's", func() bool { return debug.SetMemoryLimit(-1) == container/10*9 })
 	}
 	runtime.KeepAlive(lives)
 }

@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// within is the contract's: a change counts on every node within one second.
-const within = time.Second
+	"quotad/internal/testkit"
+)
 
 func TestRaisedLimitLetsInOnASecondNode(t *testing.T) {
 	t.Parallel()
@@ -22,10 +21,9 @@ func TestRaisedLimitLetsInOnASecondNode(t *testing.T) {
 			t.Error("the refusal does not come from memory, so this test shows nothing")
 		}
 		one.do("PUT", "/v1/plans/basic", planOf(fixed("l", limit+5)), "If-Match: *").is(201)
-		took := eventually(t, within, "the raised limit lets a hit in on the second node", func() bool {
+		soon(t, "the raised limit lets a hit in on the second node", func() bool {
 			return two.hit(1).status == 200
 		})
-		t.Logf("the second node let it in after %s", took)
 	}
 	// On the node that was asked it counts at once.
 	one.hit(4).is(200)
@@ -39,7 +37,7 @@ func TestRaisedLimitLetsInOnASecondNode(t *testing.T) {
 	two.hit(1).is(429)
 	two.hit(1).is(429)
 	one.do("PUT", "/v1/customers/acme", strings.Replace(onPlan, "basic", "wide", 1), "If-Match: *").is(200)
-	eventually(t, within, "another plan counts on the second node", func() bool { return two.hit(1).status == 200 })
+	soon(t, "another plan counts on the second node", func() bool { return two.hit(1).status == 200 })
 }
 
 func TestChangesCountOnASecondNode(t *testing.T) {
@@ -48,23 +46,23 @@ func TestChangesCountOnASecondNode(t *testing.T) {
 	two := start(t, one.databaseURL)
 	one.setUp(fixed("l", 5))
 	id, secret := one.newKey("backend")
-	eventually(t, within, "a new key works on the second node", func() bool {
+	soon(t, "a new key works on the second node", func() bool {
 		return two.as(secret).do("GET", "/v1/customers/acme/quota", "").status == 200
 	})
 	one.do("DELETE", "/v1/keys/"+id, "").is(204)
-	eventually(t, within, "a revoked key is refused on the second node", func() bool {
+	soon(t, "a revoked key is refused on the second node", func() bool {
 		return two.as(secret).do("GET", "/v1/customers/acme/quota", "").status == 401
 	})
 
 	two.hit(1).is(200)
 	one.do("PUT", "/v1/plans/basic", planOf(fixed("l", 2)), "If-Match: *").is(201)
-	eventually(t, within, "a lowered limit counts on the second node", func() bool { return two.hit(0).num("limits.0.limit") == 2 })
+	soon(t, "a lowered limit counts on the second node", func() bool { return two.hit(0).num("limits.0.limit") == 2 })
 	one.do("DELETE", "/v1/customers/acme", "").is(204)
-	eventually(t, within, "an archived customer is gone on the second node", func() bool { return two.hit(1).status == 404 })
+	soon(t, "an archived customer is gone on the second node", func() bool { return two.hit(1).status == 404 })
 	// Who was unknown a moment ago is known as soon as somebody makes it.
 	two.do("POST", "/v1/hits", hitOf("new", "requests", "")).is(404)
 	one.do("PUT", "/v1/customers/new", onPlan).is(201)
-	eventually(t, within, "a new customer is known on the second node", func() bool {
+	soon(t, "a new customer is known on the second node", func() bool {
 		return two.do("POST", "/v1/hits", hitOf("new", "requests", "")).status == 200
 	})
 }
@@ -83,7 +81,7 @@ func TestRefusedCustomerSendsNoStatement(t *testing.T) {
 	const transactions = `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`
 	const sessions = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`
 	settled := func() (int64, int64) {
-		eventually(t, time.Minute, "the node's sessions end", func() bool { return query[int64](t, one.databaseURL, sessions) == 0 })
+		testkit.Eventually(t, "the node's sessions end", func() bool { return query[int64](t, one.databaseURL, sessions) == 0 })
 		return query[int64](t, one.databaseURL, lookUps), query[int64](t, one.databaseURL, transactions)
 	}
 	looked, committed := settled()

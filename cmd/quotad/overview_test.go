@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"quotad/internal/testkit"
 )
 
 // outcomes sums the hits of an outcome that a node counts in its metrics.
@@ -49,7 +50,7 @@ func TestOverviewOfAllNodes(t *testing.T) {
 		return len(a.at("nodes").([]any)) == nodes && a.num("decisions.hour.admitted") == admitted && a.num("decisions.hour.refused") == refused
 	}
 	for _, n := range []*testNode{one, two} {
-		eventually(t, time.Minute, "an overview of both nodes", func() bool { return tells(n, 2) })
+		testkit.Eventually(t, "an overview of both nodes", func() bool { return tells(n, 2) })
 		for i := range 2 {
 			a.has(fmt.Sprintf("nodes.%d.state", i), "ready").has(fmt.Sprintf("nodes.%d.version", i), version)
 		}
@@ -57,13 +58,13 @@ func TestOverviewOfAllNodes(t *testing.T) {
 	if used := one.do("GET", "/v1/customers/acme/quota", "").num("limits.0.used"); used != 50 {
 		t.Errorf("the quota says %d", used)
 	}
-	eventually(t, time.Minute, "the fullest customer", func() bool {
+	testkit.Eventually(t, "the fullest customer", func() bool {
 		a = one.do("GET", "/v1/overview", "").is(200)
 		return strings.Contains(string(a.raw), `"used":50`)
 	})
 	a.has("fullest.items.0.customer", "acme").has("fullest.items.0.limit", "l").has("fullest.items.0.of", 50).has("fullest.items.0.percent", 100)
 	var units int64
-	eventually(t, time.Minute, "the refusals", func() bool {
+	testkit.Eventually(t, "the refusals", func() bool {
 		spells := one.do("GET", "/v1/customers/acme/refusals", "").is(200)
 		units = 0
 		for i := range spells.at("items").([]any) {
@@ -79,7 +80,7 @@ func TestOverviewOfAllNodes(t *testing.T) {
 	if err := two.stop(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "an overview of one node", func() bool { return tells(one, 1) })
+	testkit.Eventually(t, "an overview of one node", func() bool { return tells(one, 1) })
 }
 
 // TestOverviewPage: the page says what the API says, to whom it may, and stands when a part fails.
@@ -95,7 +96,7 @@ func TestOverviewPage(t *testing.T) {
 	shows := func(b *browser, words ...string) *reply {
 		t.Helper()
 		var page *reply
-		eventually(t, time.Minute, "the page says "+strings.Join(words, ", "), func() bool {
+		testkit.Eventually(t, "the page says "+strings.Join(words, ", "), func() bool {
 			page = b.get("/admin").is(200)
 			for _, w := range words {
 				if !strings.Contains(page.text, w) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+
+	"quotad/internal/testkit"
 )
 
 // stateRows are states that pages are in at times.
@@ -92,7 +94,7 @@ func stale(w *window) {
 	w.t.Helper()
 	w.isLive()
 	degrade(w)
-	w.until("the sign that it is old", liveState+` === "stale"`, 20*time.Second)
+	w.until("the sign that it is old", liveState+` === "stale"`)
 	eval[int](w, `for (let i = 1; i < 100000; i++) clearTimeout(i);0`)
 }
 
@@ -110,14 +112,14 @@ func takeStreams(w *window) {
 // staysStill waits for as long as a stream takes to say something.
 func staysStill(w *window) {
 	w.t.Helper()
-	w.until("the stream's end", `document.querySelector("[data-live-sign] button").hidden && !document.querySelector("[data-live]")._htmx?.sse`, 20*time.Second)
+	w.until("the stream's end", `document.querySelector("[data-live-sign] button").hidden && !document.querySelector("[data-live]")._htmx?.sse`)
 }
 
 // loading leaves the page while it waits for a part of it. Others come whole.
 func loading(w *window) {
 	w.t.Helper()
 	eval[bool](w, `(() => { window.fetch = () => new Promise(() => {}); const e = document.getElementById("limit"); e.value = "40"; return e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
-	w.until("the page to ask", `document.getElementById("plays").getAttribute("aria-busy") === "true"`, 20*time.Second)
+	w.until("the page to ask", `document.getElementById("plays").getAttribute("aria-busy") === "true"`)
 }
 
 // unfold shows what the page has folded.
@@ -134,7 +136,7 @@ func without(table string) func(*window) {
 		execSQL(t, w.node.databaseURL, "REVOKE SELECT ON "+table+" FROM CURRENT_USER")
 		t.Cleanup(func() {
 			execSQL(t, w.node.databaseURL, "GRANT SELECT ON "+table+" TO CURRENT_USER")
-			eventually(t, recovery, "the node is well again", func() bool { return w.node.node.trouble() == "" })
+			testkit.Eventually(t, "the node is well again", func() bool { return w.node.node.trouble() == "" })
 		})
 	}
 }
@@ -143,14 +145,14 @@ func without(table string) func(*window) {
 func degrade(w *window) {
 	w.t.Helper()
 	without("changes")(w)
-	eventually(w.t, recovery, "the node is degraded", func() bool { return w.node.node.trouble() != "" })
+	testkit.Eventually(w.t, "the node is degraded", func() bool { return w.node.node.trouble() != "" })
 }
 
 // degradeAll waits until the node has said so to all.
 func degradeAll(w *window) {
 	w.t.Helper()
 	degrade(w)
-	eventually(w.t, recovery, "the overview says so", func() bool {
+	testkit.Eventually(w.t, "the overview says so", func() bool {
 		return strings.Contains(fmt.Sprint(w.node.do("GET", "/v1/overview", "").is(200).at("concerns")), "node_degraded")
 	})
 }
@@ -159,7 +161,7 @@ func degradeAll(w *window) {
 func crossOrigins(w *window) {
 	w.t.Helper()
 	eval[int](w, fmt.Sprintf(`(() => { const f = document.createElement("form"); f.method = "post"; f.action = %q; document.body.append(f); f.submit(); return 0 })()`, w.node.url+"/portal/leave"))
-	w.settles("the answer", fmt.Sprintf(`location.href.startsWith(%q) && document.readyState === "complete"`, w.node.url), 20*time.Second)
+	w.settles("the answer", fmt.Sprintf(`location.href.startsWith(%q) && document.readyState === "complete"`, w.node.url))
 	eval[bool](w, `document.fonts.ready.then(() => true)`)
 }
 
@@ -181,7 +183,7 @@ func (w *window) open(row *pageRow) {
 	case row.then != nil:
 		row.then(w)
 	case row.path == "{link}" && !row.plain:
-		w.settles("the portal to open", `location.pathname === "/portal" && document.readyState === "complete"`, 20*time.Second)
+		w.settles("the portal to open", `location.pathname === "/portal" && document.readyState === "complete"`)
 		fallthrough
 	case strings.Contains(row.says, "Live"), row.lacks == "" && !row.plain:
 		w.isLive()
@@ -242,7 +244,7 @@ func worksWithoutScript(t *testing.T, w *window) {
 	defer call(w, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{})
 	says := func(what string) {
 		t.Helper()
-		w.settles(what, fmt.Sprintf(`(location.pathname + location.search + " " + document.body.innerText).includes(%q)`, what), time.Minute)
+		w.settles(what, fmt.Sprintf(`(location.pathname + location.search + " " + document.body.innerText).includes(%q)`, what))
 	}
 	press := func(button string) { t.Helper(); eval[int](w, `document.querySelector("`+button+`").click();0`) }
 	w.as("")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // Northwind's plan has a limit of each kind.
@@ -72,7 +74,7 @@ func (n *testNode) billed() {
 		n.do("POST", "/v1/hits", `{"customer":"billed","meter":"requests","cost":4000}`).is(200)
 	}
 	n.do("PUT", "/v1/test-clocks/months", `{"now":"2026-02-02T12:00:00Z"}`).is(200)
-	eventually(n.t, time.Minute, "January is billed", func() bool {
+	testkit.Eventually(n.t, "January is billed", func() bool {
 		list := n.do("GET", "/v1/customers/billed/invoices", "").is(200)
 		if list.at("items.0.status") != "finalized" {
 			return false

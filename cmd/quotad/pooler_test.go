@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -24,12 +25,12 @@ func TestPoolerInSessionMode(t *testing.T) {
 	}
 	// The server behind it is out of reach, and so is the database.
 	server.Stop()
-	eventually(t, recovery, "a hit is let in without the server", func() bool {
+	testkit.Eventually(t, "a hit is let in without the server", func() bool {
 		a := n.hit(1)
 		return a.status == 200 && a.at("degraded") == true
 	})
 	server.Start()
-	eventually(t, recovery, "hits are charged again", func() bool { return n.hit(1).is(200).at("degraded") == nil })
+	testkit.Eventually(t, "hits are charged again", func() bool { return n.hit(1).is(200).at("degraded") == nil })
 }
 
 // A pooler that lends a session for a transaction is told by name, whatever it does with few clients.

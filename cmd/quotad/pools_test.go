@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,9 +26,9 @@ func TestLongReadsHoldUpNoChange(t *testing.T) {
 		reading.Go(func() { _, _ = n.node.reads.Exec(long, "SELECT pg_sleep(25)") })
 	}
 	busy := func() bool { return n.node.reads.Stat().AcquiredConns() == connections }
-	eventually(t, recovery, "all connections are in use", busy)
+	testkit.Eventually(t, "all connections are in use", busy)
 	n.do("PUT", "/v1/plans/basic", planOf(fixed("l", 50)), "If-Match: *").is(201)
-	eventually(t, time.Second, "the new plan counts", func() bool { return n.hit(1).is(200).num("limits.0.limit") == 50 })
+	testkit.Eventually(t, "the new plan counts", func() bool { return n.hit(1).is(200).num("limits.0.limit") == 50 })
 	n.do("PUT", "/v1/customers/new", onPlan).is(201)
 	n.do("POST", "/v1/hits", strings.Replace(hitOf("acme", "requests", ""), "acme", "new", 1)).is(200)
 	if !busy() {

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // A link opens one session: looking at it spends nothing, and it is over once it was used.
@@ -233,13 +235,13 @@ func TestAdminSessions(t *testing.T) {
 	b.get("/admin").is(200).says("a key", "scope read")
 	there := *b
 	there.url = other.url
-	eventually(t, time.Minute, "the other node hears of the key", func() bool { return there.get("/admin").status == 200 })
+	testkit.Eventually(t, "the other node hears of the key", func() bool { return there.get("/admin").status == 200 })
 	if all := stored(t, n.databaseURL); strings.Contains(all, secret) {
 		t.Error("the key is stored")
 	}
 	n.do("DELETE", "/v1/keys/"+id, "").is(204)
 	b.get("/admin").is(303)
-	eventually(t, time.Second, "the other node hears of it", func() bool { return there.get("/admin").status == 303 })
+	testkit.Eventually(t, "the other node hears of it", func() bool { return there.get("/admin").status == 303 })
 }
 
 // Five wrong keys a minute are taken from an address.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -23,7 +24,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 	}
 	set("on")
 	used := 4 // with the hit of the end; sessions learn of the setting a moment after it is made
-	eventually(t, recovery, "hits are refused", func() bool {
+	testkit.Eventually(t, "hits are refused", func() bool {
 		if n.hit(1).status != 200 {
 			return true
 		}
@@ -47,7 +48,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 		t.Errorf("%d lines", lines)
 	}
 	set("off")
-	eventually(t, 2*recovery, "the node is ready again", func() bool { return n.do("GET", "/readyz", "").is(200).at("status") == "ready" })
+	testkit.Eventually(t, "the node is ready again", func() bool { return n.do("GET", "/readyz", "").is(200).at("status") == "ready" })
 	n.hit(1).is(200).has("limits.0.used", used)
 }
 
@@ -74,7 +75,7 @@ func TestCausesThatFailHits(t *testing.T) {
 	}
 	execute(t, n.databaseURL, `DROP TRIGGER broken ON counters`)
 	n.hit(1).is(200).has("limits.0.used", 2)
-	eventually(t, 2*recovery, "the node is ready again", func() bool { return n.do("GET", "/readyz", "").is(200).at("status") == "ready" })
+	testkit.Eventually(t, "the node is ready again", func() bool { return n.do("GET", "/readyz", "").is(200).at("status") == "ready" })
 }
 
 // All answers name their request, those of the fast path, too.
@@ -146,7 +147,7 @@ func testNoDescriptors(t *testing.T) {
 		}
 		open = append(open, conn)
 	}
-	eventually(t, within, "the log says it", func() bool {
+	soon(t, "the log says it", func() bool {
 		return p.stderr.Count(`level=WARN msg="connections cannot be accepted; it is tried again"`) > 0 && p.stderr.Count("too many open files") > 0
 	})
 	time.Sleep(4 * time.Second)
@@ -156,7 +157,7 @@ func testNoDescriptors(t *testing.T) {
 	for _, conn := range open {
 		_ = conn.Close()
 	}
-	eventually(t, 10*time.Second, "it answers again", func() bool {
+	testkit.Eventually(t, "it answers again", func() bool {
 		a, err := p.try("GET", "/livez", "")
 		return err == nil && a.status == 200
 	})

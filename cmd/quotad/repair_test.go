@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // Counters that are ahead of the clock: the refusals say how long to wait from now on, and are counted
@@ -42,7 +44,7 @@ func TestRepairClock(t *testing.T) {
 	}
 	refused := func(end time.Time) {
 		t.Helper()
-		eventually(t, 10*time.Second, "the node sees the row", func() bool {
+		testkit.Eventually(t, "the node sees the row", func() bool {
 			a := n.hit(1).is(429)
 			got, _ := strconv.Atoi(a.header.Get("Retry-After"))
 			left := float64(got) - time.Until(end).Seconds()

@@ -181,7 +181,7 @@ func TestURLFileIsReadAgain(t *testing.T) {
 		}
 		time.Sleep(200 * time.Millisecond)
 		count := `SELECT count(*) FROM pg_stat_activity WHERE datname = 'quotad' AND usename = $1 AND backend_start > now() - interval '150 ms'`
-		eventually(t, 10*time.Second, "connections are made as the new role", func() bool { return query[int64](t, server.AdminURL(), count, role) > 0 })
+		testkit.Eventually(t, "connections are made as the new role", func() bool { return query[int64](t, server.AdminURL(), count, role) > 0 })
 	}
 	write(t, file, "") // as while it is being written
 	time.Sleep(200 * time.Millisecond)
@@ -253,7 +253,7 @@ func TestDatabaseCertificatesAreReadAgain(t *testing.T) {
 	write(t, thereRoot, next.pem)
 	step()
 	made := n.node.reads.Stat().NewConnsCount()
-	eventually(t, 10*time.Second, "connections are made by the last certificate", func() bool { return n.node.reads.Stat().NewConnsCount() > made+1 })
+	testkit.Eventually(t, "connections are made by the last certificate", func() bool { return n.node.reads.Stat().NewConnsCount() > made+1 })
 	stop()
 	n.renewed(server.AdminURL())
 	// The certificate of before lets nobody in any more.
@@ -300,7 +300,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 	time.Sleep(1100 * time.Millisecond) // let the key be seen alone
 	put(next)
-	eventually(t, 5*time.Second, "the new certificate is served", func() bool { return issuer() == "next" })
+	testkit.Eventually(t, "the new certificate is served", func() bool { return issuer() == "next" })
 	write(t, cert, "no certificate")
 	time.Sleep(1100 * time.Millisecond)
 	if is := issuer(); is != "next" {

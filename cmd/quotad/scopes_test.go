@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // operation is one route with a request that it accepts from a key that may.
@@ -205,7 +207,7 @@ func TestKeysAreListedRevokedAndExpire(t *testing.T) {
 	if strings.Contains(string(n.do("GET", "/v1/keys", "").raw), id) {
 		t.Error("the revoked key is still listed")
 	}
-	eventually(t, time.Minute, "the key expires", func() bool {
+	testkit.Eventually(t, "the key expires", func() bool {
 		return n.as(soon).do("GET", "/v1/plans", "").status == 401
 	})
 	for _, secret := range []string{secret, soon, testAdminKey} {

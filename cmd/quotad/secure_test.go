@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // speaking is the same node, asked over TLS in one protocol: "HTTP/1.1" or "HTTP/2.0".
@@ -96,20 +98,20 @@ func TestRevokedKeyUnderLoadOverTLS(t *testing.T) {
 		id, secret := admin.newKey("backend")
 		for _, node := range []*testNode{one, two} {
 			holder := node.speaking(proto).as(secret)
-			eventually(t, within, "the key works", func() bool { return holder.status("GET", "/v1/customers/acme/quota", "") == 200 })
+			soon(t, "the key works", func() bool { return holder.status("GET", "/v1/customers/acme/quota", "") == 200 })
 			if got := holder.do("GET", "/v1/customers/acme/quota", "").is(200).proto; got != proto {
 				t.Fatalf("it speaks %s, not %s", got, proto)
 			}
 			counts, stop := holder.flood(20, "GET", "/v1/customers/acme/quota", "")
 			defer stop()
-			eventually(t, recovery, "the flood", func() bool { return answered(counts, 200) > 200 })
+			testkit.Eventually(t, "the flood", func() bool { return answered(counts, 200) > 200 })
 		}
 		began := time.Now()
 		admin.do("DELETE", "/v1/keys/"+id, "").is(204)
 		wrote := time.Since(began)
 		for i, node := range []*testNode{one, two} {
 			another := node.speaking(proto).as(secret)
-			took := eventually(t, within, "the revoked key is refused", func() bool {
+			took := soon(t, "the revoked key is refused", func() bool {
 				return another.status("POST", "/v1/hits", hitOf("acme", "requests", "")) == 401
 			})
 			t.Logf("%s: the admin's write took %s; node %d refused the key %s after it", proto, wrote, i+1, took)
@@ -130,7 +132,7 @@ func TestBatchesOfOneKeyOverTLS(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		counts, stop := one.speaking(proto).as(mine).flood(20, "POST", "/v1/hits/batch", batch)
 		defer stop()
-		eventually(t, recovery, "the flood", func() bool { return answered(counts, 200) > 20 })
+		testkit.Eventually(t, "the flood", func() bool { return answered(counts, 200) > 20 })
 		other := one.speaking(proto).as(others)
 		slowest := time.Duration(0)
 		for range 50 {

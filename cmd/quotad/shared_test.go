@@ -86,7 +86,7 @@ const holders = `
 // may take longer for that than settings set has patience.
 func sessionsEnd(t *testing.T, database string) {
 	t.Helper()
-	eventually(t, 30*time.Second, "the sessions of nodes that have stopped end", func() bool {
+	testkit.Eventually(t, "the sessions of nodes that have stopped end", func() bool {
 		left := pgtest.Query[string](t, database, holders)
 		if left != "" {
 			t.Log(left)
@@ -153,11 +153,11 @@ func lookAtTheTurn(t *testing.T, database string) {
 	go func() { started <- start(t, database) }() // it is ready when its worker could prepare what it asks the turn
 	const looks = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'
 		AND query ~ 'receipt_turn WHERE one AND since|UPDATE receipt_turn|TRUNCATE receipts' AND pid <> pg_backend_pid()`
-	eventually(t, 30*time.Second, "the node looks whose turn it is", func() bool { return query[int](t, database, looks) == 1 })
+	testkit.Eventually(t, "the node looks whose turn it is", func() bool { return query[int](t, database, looks) == 1 })
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "it has looked", func() bool { return query[int](t, database, looks) == 0 })
+	testkit.Eventually(t, "it has looked", func() bool { return query[int](t, database, looks) == 0 })
 	if err := (<-started).stop(); err != nil {
 		t.Fatal(err)
 	}

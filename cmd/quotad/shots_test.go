@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"quotad/internal/testkit"
 )
 
 // guidePictures are those of docs/guide/pictures.
@@ -118,7 +120,7 @@ func (n *testNode) lived() {
 	n.do("POST", "/v1/imports", lines.String(), "Content-Type: application/x-ndjson").is(200).has("failed", 0)
 	n.do("PUT", "/v1/customers/globex/billing", fmt.Sprintf(`{"starts_at":%q,"buyer":{"name":"Globex Ltd","address":["1 High Street","London EC1A 1BB"],"country":"GB"},"taxes":[{"name":"VAT","percent":"20","inclusive":false}]}`,
 		month.AddDate(0, -1, 0).Format(time.RFC3339))).is(200)
-	eventually(n.t, time.Minute, "last month is billed", func() bool {
+	testkit.Eventually(n.t, "last month is billed", func() bool {
 		list := n.do("GET", "/v1/customers/globex/invoices", "").is(200)
 		if list.at("items.0.id") == nil {
 			return false

@@ -6,7 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"quotad/internal/testkit"
 )
 
 // idOf is the idempotency key that a form of a page holds.
@@ -127,7 +128,7 @@ func TestStaffInvoices(t *testing.T) {
 	}
 	n.do("PUT", "/v1/test-clocks/year", `{"now":"2026-02-01T00:30:00Z"}`).is(200)
 	draft := func(customer string) (found string) {
-		eventually(t, 30*time.Second, "a draft of "+customer, func() bool {
+		testkit.Eventually(t, "a draft of "+customer, func() bool {
 			list := b.get("/admin/invoices?status=draft&test_clock=year&customer=" + customer).is(200)
 			match := regexp.MustCompile(`/admin/invoices/([A-Za-z0-9_-]+)">Draft`).FindStringSubmatch(list.text)
 			if match != nil {

@@ -96,17 +96,17 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 		defer response.Body.Close()
 		return response.StatusCode
 	}
-	eventually(t, time.Minute, "/livez answers while quotad waits", func() bool { return get("/livez") == 200 })
+	testkit.Eventually(t, "/livez answers while quotad waits", func() bool { return get("/livez") == 200 })
 	if ready, hits := get("/readyz"), get("/v1/hits"); ready != 503 || hits != 503 {
 		t.Errorf("/readyz %d, /v1/hits %d", ready, hits)
 	}
-	eventually(t, time.Minute, "the log says what is waited for", func() bool { return strings.Contains(log.String(), "waiting for the database") })
+	testkit.Eventually(t, "the log says what is waited for", func() bool { return strings.Contains(log.String(), "waiting for the database") })
 	server.Start()
 	select {
 	case <-started:
 	case err := <-ended:
 		t.Fatal(err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("not started")
 	}
 	n.do("GET", "/readyz", "").is(200).has("status", "ready")
@@ -159,7 +159,7 @@ func TestStopWhileStarting(t *testing.T) {
 	go func() {
 		code <- p.main(ctx, []string{"serve", "--listen=127.0.0.1:0", "--database-url=postgres://quotad@" + freePort(t) + "/quotad"})
 	}()
-	eventually(t, time.Minute, "it waits", func() bool { return strings.Contains(log.String(), "waiting for the database") })
+	testkit.Eventually(t, "it waits", func() bool { return strings.Contains(log.String(), "waiting for the database") })
 	cancel(errStopped)
 	if c := <-code; c != 0 {
 		t.Errorf("code %d: %s", c, log.String())
@@ -207,7 +207,7 @@ func TestStopWhileMakingTheData(t *testing.T) {
 	p := program{stdout: &log, stderr: &log, lookupEnv: noEnv}
 	code := make(chan int, 1)
 	go func() { code <- p.main(ctx, []string{"serve", "--listen=127.0.0.1:0", "--data-dir=" + dir}) }()
-	eventually(t, 30*time.Second, "initdb is under way", func() bool {
+	testkit.Eventually(t, "initdb is under way", func() bool {
 		partial, _ := filepath.Glob(filepath.Join(dir, "pgdata.init*"))
 		return len(partial) > 0
 	})
@@ -252,7 +252,7 @@ func TestEmbeddedServerGone(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "embedded PostgreSQL is gone for good") {
 			t.Errorf("it ended with: %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience):
 		t.Errorf("it has not ended:\n%s", log.String())
 		cancel()
 		t.Error(<-ended)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // The usage page says what the usage endpoint says, drawn, as a table and as a file.
@@ -16,7 +18,7 @@ func TestUsagePageIsTheUsage(t *testing.T) {
 	n := start(t, "", "--close-delay=1h")
 	awayFromHoursEnd(t)
 	n.northwind()
-	eventually(t, time.Minute, "refused units are counted", func() bool {
+	testkit.Eventually(t, "refused units are counted", func() bool {
 		return strings.Contains(n.browser().enter(n, "acme").get("/portal/usage?meter=requests").text, "Refused <b>5,000</b>")
 	})
 	b := n.browser().enter(n, "acme")
@@ -93,7 +95,7 @@ func TestRefusalsPage(t *testing.T) {
 	n.northwind()
 	n.do("GET", "/v1/customers/acme/refusals", "").is(200)
 	b := n.browser().enter(n, "acme")
-	eventually(t, time.Minute, "the refusal is stored", func() bool {
+	testkit.Eventually(t, "the refusal is stored", func() bool {
 		return strings.Contains(b.get("/portal/refusals").text, `<td class="n">5,000</td>`)
 	})
 	b.get("/portal/refusals?meter=requests").is(200).says("API requests", "hourly", "would")

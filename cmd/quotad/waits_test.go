@@ -49,7 +49,7 @@ func begin(t *testing.T, databaseURL string) *startingNode {
 // waits makes sure that the node waits, is not ready, and says why.
 func (n *startingNode) waits(why string) {
 	n.t.Helper()
-	eventually(n.t, 20*time.Second, "the log says what is waited for", func() bool { return strings.Contains(n.log.String(), "waiting for the database") })
+	testkit.Eventually(n.t, "the log says what is waited for", func() bool { return strings.Contains(n.log.String(), "waiting for the database") })
 	if said := n.log.String(); !strings.Contains(said, why) {
 		n.t.Errorf("the log does not say %q: %s", why, said)
 	}
@@ -74,7 +74,7 @@ func (n *startingNode) serves() {
 	case err := <-n.ended:
 		n.ended <- nil
 		n.t.Fatal(err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(testkit.Patience):
 		n.t.Fatalf("not started: %s", n.log)
 	}
 }

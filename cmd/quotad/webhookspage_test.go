@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // TestWebhookPages: a webhook is made, tested, rotated, replayed and deleted by the pages, which show what
@@ -44,7 +46,7 @@ func TestWebhookPages(t *testing.T) {
 	b.get(here).is(200).says("Nothing was sent yet", "Send a test", "New secret").lacks("whsec_")
 
 	n.do("PUT", "/v1/customers/new", onPlan).is(201)
-	eventually(t, time.Minute, "the page shows the delivery", func() bool {
+	testkit.Eventually(t, "the page shows the delivery", func() bool {
 		text := b.get(here).is(200).text
 		return strings.Contains(text, "customer.created") && strings.Contains(text, "delivered")
 	})
@@ -53,13 +55,13 @@ func TestWebhookPages(t *testing.T) {
 	status.Store(http.StatusInternalServerError)
 	b.post(here+"/test", nil).is(200).says("The test was not taken", "500")
 	n.do("PUT", "/v1/customers/newer", onPlan).is(201)
-	eventually(t, time.Minute, "the page shows the failure", func() bool {
+	testkit.Eventually(t, "the page shows the failure", func() bool {
 		text := b.get(here).is(200).text
 		return strings.Contains(text, "waiting") && strings.Contains(text, "500") && strings.Contains(text, "Failing since")
 	})
 	status.Store(http.StatusGone)
 	n.do("PUT", "/v1/customers/newest", onPlan).is(201)
-	eventually(t, time.Minute, "the page shows that it is disabled", func() bool {
+	testkit.Eventually(t, "the page shows that it is disabled", func() bool {
 		return strings.Contains(b.get(here).is(200).text, "disabled: it answered 410")
 	})
 	b.get("/admin/webhooks").says("disabled: it answered 410")
@@ -72,7 +74,7 @@ func TestWebhookPages(t *testing.T) {
 	b.post(here+"/replay", url.Values{"from": {"yesterday"}}).is(422).says("Write a date")
 	b.post(here+"/replay", url.Values{"from": {"2031-01-31T12:00"}, "to": {"2031-01-31T11:00"}}).is(422).says("must be after from")
 	b.post(here+"/replay", replay).goes(here + "?done=replayed")
-	eventually(t, time.Minute, "what failed is delivered", func() bool {
+	testkit.Eventually(t, "what failed is delivered", func() bool {
 		text := b.get(here).is(200).text // those from before there was the webhook, too
 		return strings.Count(text, `<span class="chip good">delivered</span>`) >= 5 && !strings.Contains(text, ">waiting<") && !strings.Contains(text, ">dead<")
 	})

@@ -4,7 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"quotad/internal/testkit"
 )
 
 // jargon are names of the API that people need not know: members with an underscore or an index, and
@@ -27,7 +28,7 @@ func TestPagesSpeakPlainly(t *testing.T) {
 	b.post("/admin/reconcile", nil).is(200).says("do not agree", "What was charged is booked as usage", "customer billed, meter", "in place of")
 	w := openWindow(t, n)
 	w.as("admin")
-	eventually(t, time.Minute, "the overview has heard of it", func() bool {
+	testkit.Eventually(t, "the overview has heard of it", func() bool {
 		return strings.Contains(b.get("/admin").is(200).text, "The books did not agree at the last check: “What was charged is booked as usage”")
 	})
 	for _, path := range []string{
@@ -44,7 +45,7 @@ func TestPagesSpeakPlainly(t *testing.T) {
 	eval[int](w, `document.body.innerHTML = "";0`)
 	w.look(1280, "light", "/admin/reconcile")
 	eval[int](w, `document.querySelector("main form button").click();0`)
-	w.settles("the report", `document.querySelector("main table") !== null && document.readyState === "complete"`, time.Minute)
+	w.settles("the report", `document.querySelector("main table") !== null && document.readyState === "complete"`)
 	if found := eval[[]string](w, jargon); len(found) > 0 {
 		t.Errorf("the report says %q", found)
 	}

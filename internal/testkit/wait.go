@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 )
@@ -44,4 +45,18 @@ func Eventually(t testing.TB, what string, holds func() bool) time.Duration {
 		<-time.After(5 * time.Millisecond)
 	}
 	return time.Since(began)
+}
+
+// AtMost says how long something took. In the long form, on a quiet machine, it fails the test where
+// that is more than was promised.
+func AtMost(t testing.TB, what string, took, promised time.Duration) {
+	t.Helper()
+	if took <= promised {
+		return
+	}
+	if os.Getenv("QUOTAD_TEST_LONG") == "" {
+		t.Logf("%s took %s, more than %s: the machine is busy, or the promise is broken (the long form tells)", what, took, promised)
+		return
+	}
+	t.Errorf("%s took %s, more than %s", what, took, promised)
 }
