@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -15,11 +16,12 @@ import (
 // period turns.
 type capFire struct {
 	*node
-	nodes []*node
-	turn  time.Time
-	stop  atomic.Bool
-	calm  sync.RWMutex // who holds it keeps all clients waiting
-	next  atomic.Int64
+	nodes         []*node
+	turn          time.Time
+	stop          atomic.Bool
+	calm          sync.RWMutex // who holds it keeps all clients waiting
+	next          atomic.Int64
+	seed, callers uint64
 
 	mu   sync.Mutex
 	used [2]int64 // admitted, adjusted and given back, before the turn and from it on
@@ -96,10 +98,12 @@ func (f *capFire) run() (wait func()) {
 	var clients sync.WaitGroup
 	for _, n := range f.nodes {
 		for range 3 {
+			random := rand.New(rand.NewPCG(f.seed, f.callers))
+			f.callers++
 			clients.Go(func() {
 				for !f.stop.Load() {
 					f.calm.RLock()
-					f.hit(n, 1+rand.Int64N(3))
+					f.hit(n, 1+random.Int64N(3))
 					f.calm.RUnlock()
 				}
 			})
@@ -127,7 +131,7 @@ func (f *capFire) fills(period int, units int64) {
 func TestCapsUnderFire(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
-	f := &capFire{nodes: []*node{newNodeOn(t, url), newNodeOn(t, url), newNodeOn(t, url)}}
+	f := &capFire{seed: testkit.Seed(t), nodes: []*node{newNodeOn(t, url), newNodeOn(t, url), newNodeOn(t, url)}}
 	f.node = f.nodes[0]
 	f.turn = f.nowOf().Add(9 * time.Second).UTC().Truncate(time.Second)
 	f.want(201, "PUT", "/v1/meters/requests", `{"unit":"request"}`)

@@ -318,7 +318,7 @@ func (w *ratedWorld) restart() {
 // bucket has what exact fractions say.
 func TestEditsAgainstFractions(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
+	seed := testkit.Seed(t)
 	t.Logf("seed %d", seed)
 	w := &ratedWorld{t: t, draw: rand.New(rand.NewPCG(seed, 0)), url: pgtest.NewDatabase(t), plans: make(map[string][]ratedVersion)}
 	w.nodes = []*node{newNodeOn(t, w.url), newNodeOn(t, w.url)}

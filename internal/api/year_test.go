@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/oracle"
 )
 
@@ -17,7 +18,7 @@ type yearSize struct{ customers, months, onClock int }
 
 // Customers live a year on test clocks, over the API. At each step their invoices must be those
 // of the oracle, which shares no code with what it judges: each line, tax, credit and sum, to
-// the minor unit. QUOTAD_YEAR_SEED repeats a run.
+// the minor unit. QUOTAD_SEED=new draws another year.
 func TestYear(t *testing.T) {
 	t.Parallel()
 	size := yearSize{customers: 40, months: 14, onClock: 20}
@@ -27,13 +28,8 @@ func TestYear(t *testing.T) {
 	case testing.Short():
 		size = yearSize{customers: 5, months: 8, onClock: 5}
 	}
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("QUOTAD_YEAR_SEED"); text != "" {
-		given, err := strconv.ParseUint(text, 10, 64)
-		check(t, err)
-		seed = given
-	}
-	t.Logf("QUOTAD_YEAR_SEED=%d: %+v", seed, size)
+	seed := testkit.Seed(t)
+	t.Logf("seed %d: %+v", seed, size)
 	newYear(t, seed).run(size)
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // quotaOf is the request for a customer's quota, with the buckets of a region.
@@ -119,7 +121,7 @@ func (r *run) differences(t testing.TB, stands bool) (all []string) {
 func (r *run) read(t testing.TB, what request) *content {
 	t.Helper()
 	var a answer
-	eventually(t, answerLimit, what.path+" is answered", func() (ok bool) {
+	testkit.Eventually(t, what.path+" is answered", func() (ok bool) {
 		var err error
 		a, err = r.cluster.send(what, 0)
 		return err == nil && a.status == http.StatusOK

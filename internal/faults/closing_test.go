@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -85,7 +86,7 @@ type closers struct {
 // invoice, numbers have no gap, and each unit is billed in the month that its caller was told. What
 // is held is what callers were told, too.
 func TestClosingSurvives(t *testing.T) {
-	seed := seedOf(t)
+	seed := testkit.Seed(t)
 	c := newClosers(t, seed)
 	random := rand.New(rand.NewPCG(seed, 0xb111))
 	for i := range 4 {
@@ -282,7 +283,7 @@ const clockShows = `SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigi
 // done waits until nothing is due any more.
 func (c *closers) done(what string, limit time.Duration) {
 	c.t.Helper()
-	eventually(c.t, limit, what+": all that is due is done", func() bool {
+	testkit.Eventually(c.t, what+": all that is due is done", func() bool {
 		shows, err := pgtest.TryQuery[bool](c.t.Context(), c.server.URL(), clockShows, c.now())
 		if err != nil || !shows {
 			return false
@@ -305,7 +306,7 @@ func (c *closers) pay(random *rand.Rand) {
 	}
 	for _, i := range list.Items {
 		what := request{http.MethodPost, "/v1/invoices/" + i.ID + "/pay", `{"reference":"bank"}`, ""}
-		eventually(c.t, answerLimit, "an invoice is paid", func() bool {
+		testkit.Eventually(c.t, "an invoice is paid", func() bool {
 			a, _ := c.cluster.send(what, random.IntN(2)) // an invoice is no content
 			return a.status == http.StatusOK || a.status == http.StatusConflict
 		})

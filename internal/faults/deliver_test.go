@@ -7,11 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // answerLimit bounds how long an operation is sent again until it is answered. Nodes and
 // PostgreSQL come back within less.
-const answerLimit = 2 * time.Minute
+const answerLimit = testkit.Patience
 
 // verdict is what an answer means for its operation.
 type verdict int

@@ -12,6 +12,6 @@
 // any. Small histories are held against a sequential model of a counter by a linearizability
 // checker.
 //
-// Each run draws a new seed and prints it. QUOTAD_TEST_SEED takes one from an earlier run. The
-// operations and faults are the same then, their timing is not.
+// Each test has a fixed seed; QUOTAD_SEED=new draws a new one, and a failed test prints it. The
+// operations and faults of a seed are the same, their timing is not.
 package faults

@@ -3,6 +3,7 @@ package faults
 import (
 	"testing"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestWithoutIDsDoublesAreSeen(t *testing.T) {
 	for name, odds := range map[string]float64{"without faults": 0, "with lost answers": 0.1} {
 		t.Run(name, func(t *testing.T) {
-			seed := seedOf(t)
+			seed := testkit.Seed(t)
 			r := &run{
 				seed: seed, clients: 8, operations: sized(300, 600, 5000),
 				cluster: newCluster(t, seed, pgtest.NewDatabase(t), 2, cutUnanswered, cutWithinAnswer),

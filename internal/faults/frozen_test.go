@@ -42,7 +42,7 @@ const frozenCallers = 16
 func TestFrozenNode(t *testing.T) {
 	binary, databaseURL := build(t), pgtest.NewDatabase(t)
 	// The way to the database takes a while, so that transactions are open for most of the time.
-	slow := newProxy(t, addressOf(t, databaseURL), toPostgres, newDice(seedOf(t), 0, 2*frozenStall, stall))
+	slow := newProxy(t, addressOf(t, databaseURL), toPostgres, newDice(testkit.Seed(t), 0, 2*frozenStall, stall))
 	f := &frozen{t: t, client: newHTTPClient(), here: launch(t, binary, throughProxy(t, databaseURL, slow), "--lanes=1")}
 	f.there = "http://" + launch(t, binary, databaseURL, "--lanes=1").at
 	t.Cleanup(f.client.CloseIdleConnections)
@@ -85,7 +85,7 @@ func TestFrozenNode(t *testing.T) {
 	slow.dice.set(0)
 	f.signal(syscall.SIGCONT)
 	f.callers.Wait()
-	eventually(t, startLimit, "the node is ready again", f.here.ready)
+	testkit.Eventually(t, "the node is ready again", f.here.ready)
 	f.plain("http://"+f.here.at, 0)
 	f.settle()
 }
@@ -103,7 +103,7 @@ func (f *frozen) signal(s syscall.Signal) {
 // freeze stops the node when it holds a row.
 func (f *frozen) freeze() {
 	f.t.Helper()
-	eventually(f.t, startLimit, "the node is stopped while it holds a row", func() bool {
+	testkit.Eventually(f.t, "the node is stopped while it holds a row", func() bool {
 		f.signal(syscall.SIGSTOP)
 		time.Sleep(4 * frozenStall) // until what is on its way has come
 		if f.holds() {
@@ -183,7 +183,7 @@ func (f *frozen) once(url, id string) {
 
 func (f *frozen) resend(url, id string) {
 	f.t.Helper()
-	eventually(f.t, startLimit, "hit "+id+" is admitted", func() bool {
+	testkit.Eventually(f.t, "hit "+id+" is admitted", func() bool {
 		a, err := send(f.client, frozenHit(0, id), url)
 		return err == nil && a.status == http.StatusOK && a.admitted()
 	})

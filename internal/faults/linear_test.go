@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"quotad/internal/testkit"
 )
 
 // histories runs so many trials, some at once, so that they share transactions, and more
@@ -31,7 +33,7 @@ func (b *bench) histories(n int) (all [][]porcupine.Operation) {
 // connections to PostgreSQL break, can be put in an order in which the sequential model
 // says the same. Models that are wrong in one rule do not explain it.
 func TestSmallHistoriesAreLinear(t *testing.T) {
-	seed := seedOf(t)
+	seed := testkit.Seed(t)
 	b := newBench(t, seed, true)
 	b.odds(0.06)
 	all := b.histories(sized(60, 300, 5000))
@@ -78,7 +80,7 @@ func TestSmallHistoriesAreLinear(t *testing.T) {
 // TestBlindRetriesAreNotLinear: hits without ids that are sent again when their answer was
 // lost are charged twice at times, and no order explains that.
 func TestBlindRetriesAreNotLinear(t *testing.T) {
-	seed := seedOf(t)
+	seed := testkit.Seed(t)
 	b := newBench(t, seed, false, cutUnanswered)
 	b.odds(0.1)
 	all := b.histories(sized(60, 120, 1000))

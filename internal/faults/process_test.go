@@ -12,13 +12,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 const adminKey = "faults-admin-key-0123456789"
 
 const (
 	// startLimit bounds a start of quotad, faults on its way to the database included.
-	startLimit = time.Minute
+	startLimit = testkit.Patience
 	// stopLimit bounds its end.
 	stopLimit = 30 * time.Second
 )
@@ -53,7 +55,7 @@ func launch(t testing.TB, binary, databaseURL string, flags ...string) *process 
 	t.Helper()
 	for try := 1; ; try++ {
 		p := start(t, binary, databaseURL, flags...)
-		eventually(t, startLimit, "quotad is ready", func() bool { return p.hasEnded() || p.ready() })
+		testkit.Eventually(t, "quotad is ready", func() bool { return p.hasEnded() || p.ready() })
 		if !p.hasEnded() {
 			return p
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"quotad/internal/testkit"
 )
 
 // Each kind does to a request and its answer what it says, over TCP and to a Unix socket,
@@ -81,7 +83,7 @@ func TestProxyBreaksAsTold(t *testing.T) {
 // happen, and each is counted as often as clients saw it.
 func TestProxyUnderLoad(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	seed := seedOf(t)
+	seed := testkit.Seed(t)
 	o := newOracle(t, "tcp", "127.0.0.1:0")
 	defer o.running.Wait()
 	defer o.listener.Close()

@@ -46,7 +46,7 @@ func TestPostgresProxy(t *testing.T) {
 			t.Errorf("%s: not counted", kind)
 		}
 		var n int64
-		eventually(t, 10*time.Second, "the server has ended what was cut", func() bool {
+		testkit.Eventually(t, "the server has ended what was cut", func() bool {
 			err := look.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&n)
 			return err == nil && n == 0
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -121,13 +122,13 @@ func TestSlowIsAnOutage(t *testing.T) {
 func newSlow(t *testing.T, binary string) *slow {
 	s := &slow{t: t, server: pgtest.Server(t), client: newHTTPClient(), stop: make(chan struct{})}
 	t.Cleanup(s.client.CloseIdleConnections)
-	s.proxy = newProxy(t, addressOf(t, s.server.URL()), toPostgres, newDice(seedOf(t), 0, 0))
+	s.proxy = newProxy(t, addressOf(t, s.server.URL()), toPostgres, newDice(testkit.Seed(t), 0, 0))
 	s.node = launch(t, binary, throughProxy(t, s.server.URL(), s.proxy))
 	s.setUp()
 	s.others("at first", false)
 	s.ended.Go(s.call)
 	t.Cleanup(s.rest)
-	eventually(t, startLimit, "hits are charged", func() bool {
+	testkit.Eventually(t, "hits are charged", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.hits) > slowPace/2

@@ -76,7 +76,7 @@ func TestSoak(t *testing.T) {
 
 	work, end := make(chan struct{}), make(chan struct{})
 	var working sync.WaitGroup
-	seed := seedOf(t)
+	seed := testkit.Seed(t)
 	for i := range soakWorkers {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		working.Go(func() {

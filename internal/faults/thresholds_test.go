@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -35,7 +36,7 @@ func notifiedKey(i int) string { return fmt.Sprintf("notified-%d", i) }
 // from the charge to the event's id the node that is there is killed. In each month each threshold that was
 // reached is told once.
 func TestThresholdsSurvive(t *testing.T) {
-	seed := seedOf(t)
+	seed := testkit.Seed(t)
 	url := pgtest.Server(t).URL()
 	cl := &cluster{t: t, binary: build(t), client: newHTTPClient(), url: url}
 	cl.database = newProxy(t, addressOf(t, url), toPostgres, newDice(seed, 0, stalls))
@@ -113,7 +114,7 @@ func (c *closers) useUp(step int, ways []*proxy) {
 	}
 	c.cluster.strike(struck)
 	close(traps[struck].over)
-	eventually(c.t, startLimit, "the month is used up", func() bool {
+	testkit.Eventually(c.t, "the month is used up", func() bool {
 		for i := range notifiedCustomers {
 			if c.usedBy(i) < 100 {
 				return false

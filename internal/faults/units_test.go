@@ -17,7 +17,7 @@ import (
 // break on both sides of quotad, quotad is killed and PostgreSQL crashes. In the end
 // everything used, reserved and booked is what the clients were told, to the unit.
 func TestEveryUnit(t *testing.T) {
-	seed := seedOf(t)
+	seed := testkit.Seed(t)
 	server := pgtest.Server(t)
 	r := &run{
 		seed: seed, clients: 16, operations: sized(800, 4000, 100_000), ids: true, duplicates: 0.08,
@@ -89,7 +89,7 @@ func (r *run) advance(t *testing.T) {
 		t.Fatalf("set the clock: %d %s %v", a.status, a.raw, err)
 	}
 	for n := range r.cluster.nodes {
-		eventually(t, time.Minute, "a node knows the clock", func() bool {
+		testkit.Eventually(t, "a node knows the clock", func() bool {
 			a, err := r.cluster.send(quotaOf(0, ""), n)
 			return err == nil && a.At == later
 		})
@@ -106,7 +106,7 @@ func quiet(t testing.TB, databaseURL string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	eventually(t, time.Minute, "nothing is under way in PostgreSQL", func() bool {
+	testkit.Eventually(t, "nothing is under way in PostgreSQL", func() bool {
 		var busy int
 		err := conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle' AND backend_type = 'client backend'`).Scan(&busy)
