@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -257,9 +256,7 @@ const within = time.Second
 func soon(t testing.TB, what string, ok func() bool) time.Duration {
 	t.Helper()
 	took := testkit.Eventually(t, what, ok)
-	if took > within && os.Getenv("QUOTAD_TEST_LONG") != "" {
-		t.Errorf("after %s, and not within %s: %s", took, within, what)
-	}
+	testkit.AtMost(t, what, took, within)
 	return took
 }
 

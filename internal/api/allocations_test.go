@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // What a hit may allocate in this process, all included: net/http's server, the lane and its
@@ -56,7 +58,7 @@ func TestAllocationsOfAHit(t *testing.T) {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
 		check(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
-		check(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+		check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 		body := `{"customer":"` + key + `","meter":"requests"}`
 		all[i] = &oneClient{
 			conn: conn, answer: make([]byte, 4<<10), lastLine: []byte(`"window":"1m"}]}`),

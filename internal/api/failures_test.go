@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/throttle"
 )
 
@@ -82,7 +83,7 @@ func TestWrongKeysOnTheFastPath(t *testing.T) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
 	check(t, err)
 	defer conn.Close()
-	check(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	in := bufio.NewReader(conn)
 	send := func() int {
 		_, err = fmt.Fprintf(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(oneHit), oneHit)

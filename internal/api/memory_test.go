@@ -12,6 +12,7 @@ import (
 
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/testkit"
 )
 
 const manyHits = `{"name":"daily","meter":"requests","algorithm":"fixed_window","limit":100000,"window":"1d"}`
@@ -26,7 +27,7 @@ func batchOf(size int) string {
 func (n *node) unfinished(size, some int) net.Conn {
 	n.t.Helper()
 	conn := n.dial()
-	check(n.t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	check(n.t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	_, err := io.WriteString(conn, "POST /v1/hits/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+
 		"\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(size)+"\r\n\r\n"+strings.Repeat(" ", some))
 	check(n.t, err)

@@ -195,7 +195,7 @@ func TestPromisesOfHTTP2(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	conn := n.secure().dial("h2")
-	check(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+	check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	_, err := conn.Write(slices.Concat([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(frameSettings, 0), frame(frameData, 1<<20)))
 	check(t, err)
 	settings := map[uint16]uint32{}

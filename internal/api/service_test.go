@@ -121,7 +121,7 @@ func TestSlowClient(t *testing.T) {
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	check(t, err)
 	defer conn.Close()
-	check(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	_, err = io.WriteString(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	check(t, err)
 	answer, err := io.ReadAll(conn)

@@ -158,9 +158,10 @@ func TestSilentDatabaseIsAnOutage(t *testing.T) {
 	for range 3 {
 		began := time.Now()
 		_, err := e.Decide(ctx, target, 1)
-		if took := time.Since(began); !errors.Is(err, session.ErrUnavailable) || took > 2*time.Second {
-			t.Errorf("%v after %s", err, took)
+		if !errors.Is(err, session.ErrUnavailable) {
+			t.Errorf("%v after %s", err, time.Since(began))
 		}
+		testkit.AtMost(t, "the answer", time.Since(began), 2*time.Second)
 	}
 	impatient, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()

@@ -51,9 +51,10 @@ func TestSilentServer(t *testing.T) {
 	start := time.Now()
 	r, _ := e.sendBatch(ctx, hits)
 	took := time.Since(start)
-	if !errors.Is(r[0].Err, session.ErrOutcomeUnknown) || took < session.SendLimit || took > session.SendLimit+1500*time.Millisecond {
+	if !errors.Is(r[0].Err, session.ErrOutcomeUnknown) || took < session.SendLimit {
 		t.Errorf("%v after %s", r[0].Err, took)
 	}
+	testkit.AtMost(t, "the answer", took, session.SendLimit+1500*time.Millisecond)
 	off.Store(false)
 	if r, _ = e.sendBatch(ctx, hits); r[0].Err != nil || r[0].Decision.View(0).Used != 2 {
 		t.Errorf("%s, %v in another session", r[0].Decision.String(), r[0].Err)
@@ -86,9 +87,7 @@ func TestCutOff(t *testing.T) {
 	if err := e.Close(hurry); !errors.Is(err, context.Canceled) {
 		t.Errorf("it was closed with %v", err)
 	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("closing took %s", took)
-	}
+	testkit.AtMost(t, "closing", time.Since(start), time.Second)
 	if err := <-told; !errors.Is(err, session.ErrOutcomeUnknown) {
 		t.Errorf("the hit under way was told %v", err)
 	}

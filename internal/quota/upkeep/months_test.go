@@ -163,9 +163,10 @@ func TestMonthsWaitForNobodyLong(t *testing.T) {
 	}
 	began := time.Now()
 	made, err := db.partitioner(in2031).Make(ctx)
-	if took := time.Since(began); err == nil || made != 0 || took > 5*time.Second {
-		t.Errorf("made %d in %v: %v", made, took, err)
+	if err == nil || made != 0 {
+		t.Errorf("made %d in %v: %v", made, time.Since(began), err)
 	}
+	testkit.AtMost(t, "the attempt", time.Since(began), 5*time.Second)
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
