@@ -136,6 +136,7 @@ func TestEndlessBody(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	server := NewHTTPServer(n.server.Handler(), time.Now)
+	server.ReadTimeout, server.WriteTimeout = 2*testkit.Patience, 2*testkit.Patience // neither ends the test
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	go func() { _ = server.Serve(fastpath.Listener(listener)) }()
@@ -144,7 +145,7 @@ func TestEndlessBody(t *testing.T) {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		check(t, err)
 		defer conn.Close()
-		check(t, conn.SetDeadline(time.Now().Add(readTimeout/2)))
+		check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 		_, err = io.WriteString(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+
 			"\r\nContent-Type: application/json\r\n"+head+strings.Repeat(" ", request.MaxBody+1))
 		check(t, err)
