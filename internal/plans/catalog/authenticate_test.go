@@ -34,8 +34,7 @@ func TestAuthenticate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	testkit.Eventually(t, "the new key", func() bool {
+	soon(t, c, "the new key", func() bool {
 		k, err := c.Authenticate(ctx, secret, anyKey)
 		return err == nil && k == made
 	})
@@ -44,10 +43,13 @@ func TestAuthenticate(t *testing.T) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
-	revoked(t, admin, c, made, secret, anyKey)
-	if took := time.Since(began); took > 2*Freshness {
-		t.Errorf("a key's beginning and end took %s", took)
+	if err := admin.RevokeKey(ctx, made.ID); err != nil {
+		t.Fatal(err)
 	}
+	soon(t, c, "the revocation", func() bool {
+		_, err := c.Authenticate(ctx, secret, anyKey)
+		return errors.Is(err, plans.ErrUnknownKey)
+	})
 }
 
 func TestKeysExpire(t *testing.T) {
@@ -151,9 +153,8 @@ func TestGuessedKeys(t *testing.T) {
 		c.lookups <- struct{}{}
 	}
 	known("while others are looked up")
-	began := time.Now()
-	if err := guess(-1); !errors.Is(err, session.ErrBusy) || time.Since(began) > defaultWithin/2 {
-		t.Errorf("a guess too many: %v after %s", err, time.Since(began))
+	if err := guess(-1); !errors.Is(err, session.ErrBusy) { // it waits for nobody: a late answer is another error
+		t.Errorf("a guess too many: %v", err)
 	}
 	if _, _, err := admin.CreateKey(ctx, "another", plans.ScopeBackend, nil); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -128,11 +127,7 @@ func TestChangesReachAnotherNode(t *testing.T) {
 	within := map[string]time.Duration{}
 	becomes := func(what, meter, want string) {
 		t.Helper()
-		began := time.Now()
-		testkit.Eventually(t, what, func() bool { return answer(meter) == want })
-		if within[what] = time.Since(began); within[what] > Freshness {
-			t.Errorf("%s took %s", what, within[what])
-		}
+		within[what] = soon(t, c, what, func() bool { return answer(meter) == want })
 	}
 	planstest.Declare(t, admin, "api")
 	planstest.PutPlan(t, admin, "basic", planstest.Hourly(5))

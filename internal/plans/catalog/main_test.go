@@ -3,8 +3,10 @@ package catalog
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"quotad/internal/plans/store"
 	"quotad/internal/plans/sweep"
@@ -16,11 +18,12 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// testOptions: wall clocks are good enough for keys that expire in an hour.
+// testOptions: wall clocks are good enough for keys that expire in an hour. A slow machine ends no read.
 func testOptions() Options {
 	return Options{
 		Monotonic: planstest.Monotonic,
 		Now:       planstest.WallClock,
+		Within:    testkit.Patience,
 		Log:       slog.New(slog.DiscardHandler),
 	}
 }
@@ -53,6 +56,22 @@ func start(t testing.TB, c *Catalog) *Catalog {
 	t.Cleanup(func() { cancel(); running.Wait() })
 	testkit.Eventually(t, "the first poll", c.Fresh)
 	return c
+}
+
+// soon holds a node to its word: what was changed before the call counts there from the first poll on
+// that began after it. Polls come four times a second; that it all takes less than a second is measured
+// in the long form only, as it is the machine's time, too.
+func soon(t testing.TB, c *Catalog, what string, counts func() bool) (took time.Duration) {
+	t.Helper()
+	changed := c.options.Monotonic()
+	testkit.Eventually(t, "a poll after "+what, func() bool { return c.confirmed.Load() >= int64(changed) })
+	if took = c.options.Monotonic() - changed; took > Freshness && os.Getenv("QUOTAD_TEST_LONG") != "" {
+		t.Errorf("%s: the next poll took %s", what, took)
+	}
+	if !counts() {
+		t.Errorf("%s does not count after the next poll", what)
+	}
+	return took
 }
 
 // newNode is a store and its running catalog on a database, as one node has them.

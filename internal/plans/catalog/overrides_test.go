@@ -10,6 +10,7 @@ import (
 	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
+	"quotad/internal/testkit/quotatest"
 )
 
 func TestOverrides(t *testing.T) {
@@ -62,7 +63,10 @@ func TestOverrides(t *testing.T) {
 // after it.
 func TestOverridesMakeTargetsNewer(t *testing.T) {
 	t.Parallel()
-	s, c := newNode(t, pgtest.NewDatabase(t))
+	options, now := testOptions(), quotatest.NewClock(time.Now().UnixMicro())
+	options.Now = now.Now
+	c := start(t, idleCatalog(t, pgtest.NewDatabase(t), options))
+	s := storeOf(c)
 	planstest.Populate(t, s)
 	last := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)).Change
 	newer := func(what string) {
@@ -81,9 +85,10 @@ func TestOverridesMakeTargetsNewer(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer("deleted")
-	expires := planstest.DatabaseNow(t, s).Add(300 * time.Millisecond)
+	expires := planstest.DatabaseNow(t, s).Add(time.Hour)
 	planstest.WriteOverride(t, s, "acme", plans.OverrideInput{Limit: 7, ExpiresAt: &expires})
 	newer("with an end")
+	now.Set(expires.UnixMicro())
 	testkit.Eventually(t, "the end", func() bool { return meets(t, c, "acme") == 5 })
 	newer("expired")
 }

@@ -149,7 +149,7 @@ func TestRatesOfAnOverrideThatEnds(t *testing.T) {
 	t.Parallel()
 	r := newRated(t)
 	planstest.PutCustomer(t, r.store, "acme", planstest.OnPlan("basic"))
-	ends := planstest.DatabaseNow(t, r.store).Add(1500 * time.Millisecond).Truncate(time.Microsecond)
+	ends := planstest.DatabaseNow(t, r.store).Add(time.Hour).Truncate(time.Microsecond)
 	r.put(t, plans.OverrideInput{Limit: 60, ExpiresAt: &ends})
 	r.are(t, "an override", 5, 60)
 	c := idleCatalog(t, r.url, testOptions())
@@ -161,6 +161,13 @@ func TestRatesOfAnOverrideThatEnds(t *testing.T) {
 	}
 	if got, rates := ratesOf(t, c, "acme"); !slices.Equal(got, []int64{5, 60, 5}) || rates[2].From != ends.UnixMicro() {
 		t.Errorf("its row is still there: %v %v", got, rates)
+	}
+	was := ends
+	ends = planstest.DatabaseNow(t, r.store) // nobody waits for an hour
+	for _, sql := range []string{`UPDATE limit_rates SET until = $2 WHERE until = $1`, `UPDATE overrides SET expires_at = $2 WHERE expires_at = $1`} {
+		if done, err := r.store.Pool().Exec(t.Context(), sql, was.UnixMicro(), ends.UnixMicro()); err != nil || done.RowsAffected() != 1 {
+			t.Fatal(done, err)
+		}
 	}
 	testkit.Eventually(t, "the end", func() bool { return meets(t, r.nodes[0], "acme") == 5 })
 	if from := r.are(t, "ended", 5, 60, 5); from[2] != ends.UnixMicro() {

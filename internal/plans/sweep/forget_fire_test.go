@@ -12,6 +12,7 @@ import (
 	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -45,11 +46,12 @@ func TestForgettingLosesNoUnits(t *testing.T) {
 		each = 300
 	}
 	var admitted atomic.Int64
-	ids := new(sync.Map)
+	ids, seed := new(sync.Map), testkit.Seed(t)
 	for w := range 8 {
 		hitting.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(w)))
 			for range each {
-				id, err := hitOnce(t.Context(), nodes[w%2], engines[w%2], fmt.Sprint("c", rand.IntN(customers)))
+				id, err := hitOnce(t.Context(), nodes[w%2], engines[w%2], fmt.Sprint("c", random.IntN(customers)))
 				if err != nil {
 					t.Error(err)
 					return

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"quotad/internal/plans"
@@ -28,13 +30,57 @@ type node struct {
 // customers on the default plan, if there is one.
 func newNode(t testing.TB, url, defaultPlan string) *node {
 	t.Helper()
+	return nodeBy(t, url, defaultPlan, planstest.WallClock)
+}
+
+// nodeBy is a node that takes now for the database's time.
+func nodeBy(t testing.TB, url, defaultPlan string, now func(context.Context) (int64, error)) *node {
+	t.Helper()
 	n := &node{log: new(pgtest.Log)}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	pool := planstest.NewPool(t, url)
-	n.catalog = catalog.New(pool, catalog.Options{Monotonic: planstest.Monotonic, Now: planstest.WallClock, DefaultPlan: defaultPlan, Log: log})
+	n.catalog = catalog.New(pool, catalog.Options{Monotonic: planstest.Monotonic, Now: now, DefaultPlan: defaultPlan, Within: testkit.Patience, Log: log})
 	n.Store = store.New(pool, store.Options{Committed: n.catalog.Committed})
-	n.sweeper = NewSweeper(n.Store, planstest.WallClock, log)
+	n.sweeper = NewSweeper(n.Store, now, log)
 	return n
+}
+
+// sweepClock is the clock of nodes. It counts how often it is asked: each sweep begins with that.
+type sweepClock struct{ at, asked atomic.Int64 }
+
+func (c *sweepClock) now(context.Context) (int64, error) {
+	c.asked.Add(1)
+	return c.at.Load(), nil
+}
+
+// sweeps waits until so many times somebody has asked for the time.
+func (c *sweepClock) sweeps(t testing.TB, times int64) {
+	t.Helper()
+	asked := c.asked.Load()
+	testkit.Eventually(t, "sweeps", func() bool { return c.asked.Load() >= asked+times })
+}
+
+// soon holds nodes to their word: what was changed before the call counts on each from the first poll on
+// that began after it. That it all takes less than a second is measured in the long form only, as it is
+// the machine's time, too.
+func soon(t testing.TB, what string, counts func(n *node) bool, nodes ...*node) {
+	t.Helper()
+	changed := planstest.Monotonic()
+	for _, n := range nodes {
+		testkit.Eventually(t, "a poll after "+what, func() bool {
+			now := planstest.Monotonic()
+			age, polled := n.catalog.Age()
+			return polled && now-age >= changed
+		})
+	}
+	if took := planstest.Monotonic() - changed; took > catalog.Freshness && os.Getenv("QUOTAD_TEST_LONG") != "" {
+		t.Errorf("%s: the next polls took %s", what, took)
+	}
+	for i, n := range nodes {
+		if !counts(n) {
+			t.Errorf("%s does not count on node %d after the next poll", what, i)
+		}
+	}
 }
 
 // startNode runs one until the test ends.
