@@ -269,7 +269,7 @@ const startOf = `
 // what was used then is never billed. Who is not billed has no such instant. The error is
 // model.FieldErrors.
 func (as *Accounts) CheckInstant(ctx context.Context, key string, at int64) error {
-	start, err := oneRow(ctx, as.pool, nil, pgx.RowTo[int64], startOf, key)
+	start, err := readRow(ctx, as, nil, pgx.RowTo[int64], startOf, key)
 	if err == nil && start > at {
 		err = fault("at", "is before starts_at of the customer's billing: what was used before is never billed")
 	}

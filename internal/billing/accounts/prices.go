@@ -45,7 +45,7 @@ func scanOwnPrice(row pgx.CollectableRow) (*OwnPrice, error) {
 // OwnPrices returns the prices of a customer's own, by meter. They are few: one for a meter that
 // was priced by hand. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous.
 func (as *Accounts) OwnPrices(ctx context.Context, key string) ([]*OwnPrice, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, as.store.Within())
 	defer cancel()
 	id, _, err := Find(ctx, as.pool, key)
 	if err != nil {
@@ -62,7 +62,7 @@ func (as *Accounts) OwnPrice(ctx context.Context, key, meter string) (*OwnPrice,
 	if err != nil {
 		return nil, store.Classify(err)
 	}
-	return oneRow(ctx, as.pool, billing.ErrUnknownPrice, scanOwnPrice, ownPrices, id, meter)
+	return readRow(ctx, as, billing.ErrUnknownPrice, scanOwnPrice, ownPrices, id, meter)
 }
 
 const insertOwnPrice = `

@@ -57,7 +57,7 @@ func (as *Accounts) Seller(ctx context.Context, key string) (*Seller, error) {
 	if !plans.ValidKey(key) {
 		return nil, billing.ErrUnknownSeller
 	}
-	return oneRow(ctx, as.pool, billing.ErrUnknownSeller, scanSeller, getSeller, key)
+	return readRow(ctx, as, billing.ErrUnknownSeller, scanSeller, getSeller, key)
 }
 
 const listSellers = `SELECT ` + sellerColumns + `WHERE key > $1 ORDER BY key LIMIT $2`
@@ -70,7 +70,7 @@ func (as *Accounts) Sellers(ctx context.Context, page plans.Page) (*plans.List[*
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, as.store.Within())
 	defer cancel()
 	rows, _ := as.pool.Query(ctx, listSellers, after, limit+1)
 	all, err := pgx.CollectRows(rows, scanSeller)

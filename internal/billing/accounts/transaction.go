@@ -26,8 +26,8 @@ func New(s *store.Store, hooks *Hooks) *Accounts {
 	return &Accounts{hooks, s, s.Pool()}
 }
 
-// statementTimeout bounds every operation, the wait for locks included.
-const statementTimeout = 10 * time.Second
+// Within bounds every operation, the wait for locks included: as the store's.
+func (as *Accounts) Within() time.Duration { return as.store.Within() }
 
 // Snapshot runs do in a transaction that only reads, and sees the database at one instant.
 func (as *Accounts) Snapshot(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
@@ -41,7 +41,7 @@ func (as *Accounts) Write(ctx context.Context, do func(ctx context.Context, tx p
 }
 
 func (as *Accounts) transact(ctx context.Context, options pgx.TxOptions, do func(ctx context.Context, tx pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, as.store.Within())
 	defer cancel()
 	tx, err := as.pool.BeginTx(ctx, options)
 	if err != nil {
@@ -65,12 +65,17 @@ func (as *Accounts) transact(ctx context.Context, options pgx.TxOptions, do func
 
 // oneRow reads one row. The error is missing when there is none.
 func oneRow[T any](ctx context.Context, q postgres.Querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
 	rows, _ := q.Query(ctx, statement, args...)
 	item, err := pgx.CollectExactlyOneRow(rows, scan)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return item, missing
 	}
 	return item, store.Classify(err)
+}
+
+// readRow is oneRow outside of a transaction, within the store's bound.
+func readRow[T any](ctx context.Context, as *Accounts, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, as.store.Within())
+	defer cancel()
+	return oneRow(ctx, as.pool, missing, scan, statement, args...)
 }

@@ -3,7 +3,6 @@ package closing
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,9 +11,6 @@ import (
 	"quotad/internal/billing/invoices"
 	"quotad/internal/postgres"
 )
-
-// previewTimeout bounds a preview: other writes of admins wait for it.
-const previewTimeout = 3 * time.Second
 
 // previewPeriods bounds how many periods a preview closes: each takes some 20 ms, in which admins wait.
 const previewPeriods = 24
@@ -28,10 +24,11 @@ type Preview struct {
 
 // Preview tries a change, see accounts.Try, and closes what ends by its instant as the worker does. Counters
 // are not fenced: usage that comes later is not in it. look reads in the same transaction what the change
-// alone has written. Errors are those of accounts.Try and of look, and
+// alone has written. It has less time than other operations, 3 s usually: other writes of admins wait for
+// it. Errors are those of accounts.Try and of look, and
 // billing.ErrFarPreview.
 func (w *Worker) Preview(ctx context.Context, key string, t *accounts.Trial, look func(ctx context.Context, tx pgx.Tx) error) (p *Preview, err error) {
-	ctx, cancel := context.WithTimeout(ctx, previewTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.accounts.Within()*3/10)
 	defer cancel()
 	err = w.accounts.Try(ctx, key, t, func(ctx context.Context, tx pgx.Tx, customer, at int64) error {
 		if err := look(ctx, tx); err != nil {

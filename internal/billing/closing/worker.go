@@ -33,8 +33,6 @@ const (
 	batchShort, batchLong = 125 * time.Millisecond, 250 * time.Millisecond
 	// wakeAtOnce is how many customers one transaction makes due whose seller got a name.
 	wakeAtOnce = 500
-	// stepTimeout bounds one transaction.
-	stepTimeout = 10 * time.Second
 )
 
 // Options configure a Worker. All parts are required.
@@ -58,7 +56,7 @@ type Worker struct {
 	invoices    *invoices.Invoices
 	pool        *pgxpool.Pool
 	wake        chan struct{}
-	stepTimeout time.Duration // the constant; tests shorten it
+	stepTimeout time.Duration // bounds one transaction, as Accounts.Within; tests shorten it
 	wakeAtOnce  int           // the constant; tests lower it
 	size        atomic.Int64  // of the next batch
 	worked      worked
@@ -74,7 +72,7 @@ func New(o Options) *Worker {
 		o.Pace = DefaultPace
 	}
 	w := &Worker{
-		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: stepTimeout, wakeAtOnce: wakeAtOnce,
+		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: o.Accounts.Within(), wakeAtOnce: wakeAtOnce,
 	}
 	w.size.Store(batchLeast)
 	return w

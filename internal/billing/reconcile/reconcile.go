@@ -22,6 +22,9 @@ type Options struct {
 	Pool *pgxpool.Pool
 	// Stopwatch shows the time since some moment, and never steps.
 	Stopwatch func() time.Duration
+	// Page bounds a transaction, and each statement in it has a ninth less: while a snapshot is open,
+	// counters are not pruned. 0 means 450 ms.
+	Page time.Duration
 }
 
 // Reconciler checks the books of one database. It is safe for concurrent use; it works on one run
@@ -29,13 +32,14 @@ type Options struct {
 type Reconciler struct {
 	pool      *pgxpool.Pool
 	stopwatch func() time.Duration
+	page      time.Duration
 	stored    *invoices.Stored
 	running   chan struct{} // one element while a run is under way
 }
 
 // New returns a reconciler. It starts nothing.
 func New(o Options) *Reconciler {
-	return &Reconciler{pool: o.Pool, stopwatch: o.Stopwatch, stored: invoices.NewStored(), running: make(chan struct{}, 1)}
+	return &Reconciler{pool: o.Pool, stopwatch: o.Stopwatch, page: cmp.Or(o.Page, defaultPage), stored: invoices.NewStored(), running: make(chan struct{}, 1)}
 }
 
 // Run makes all checks. It takes as long as it needs, so ctx should have a deadline. Errors:

@@ -13,10 +13,7 @@ import (
 )
 
 const (
-	// pageTime bounds a transaction, and pageStatement each statement in it: while a snapshot is
-	// open, counters are not pruned.
-	pageTime      = 450 * time.Millisecond
-	pageStatement = 400 * time.Millisecond
+	defaultPage = 450 * time.Millisecond
 	// A page that took less than pageShort may be larger next time, and one that took more than
 	// pageLong is to be smaller.
 	pageShort, pageLong = 40 * time.Millisecond, 120 * time.Millisecond
@@ -166,18 +163,15 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// limitStatements bounds each statement of a transaction, in ms. Its rows are reached by key.
-var limitStatements = fmt.Sprintf("SET LOCAL statement_timeout = %d", pageStatement.Milliseconds())
-
 // snapshot runs do in a transaction that only reads, and sees the database at one instant. It ends
-// with pageTime.
+// with r.page.
 func (r *Reconciler) snapshot(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	ctx, cancel := context.WithTimeout(ctx, pageTime)
+	ctx, cancel := context.WithTimeout(ctx, r.page)
 	defer cancel()
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
@@ -185,7 +179,7 @@ func (r *Reconciler) snapshot(ctx context.Context, do func(ctx context.Context, 
 	}
 	// If ctx has ended, the pool closes the connection, which rolls back, too.
 	defer func() { _ = tx.Rollback(ctx) }()
-	if _, err := tx.Exec(ctx, limitStatements); err != nil {
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", (r.page*8/9).Milliseconds())); err != nil {
 		return err
 	}
 	if err := session.ByKey(ctx, tx); err != nil {

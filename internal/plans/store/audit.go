@@ -50,7 +50,7 @@ func (w *Writing) Audit(ctx context.Context, a plans.Audited) error {
 
 // Record records what happened outside of this package's transactions, such as an import.
 func (s *Store) Record(ctx context.Context, a plans.Audited) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	return Classify(Audit(ctx, s.pool, a))
 }
@@ -137,7 +137,7 @@ func (s *Store) AuditEntries(ctx context.Context, f plans.AuditFilter, page plan
 		return nil, err
 	}
 	after, _ := readAuditAt(position)
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	statement, args := auditQuery(f, after, limit+1)
 	rows, _ := s.pool.Query(ctx, statement, args...) // an error is told by rows.Err

@@ -71,7 +71,7 @@ func (s *Store) GetTestClock(ctx context.Context, key string) (model.TestClock, 
 	if !plans.ValidKey(key) {
 		return model.TestClock{}, plans.ErrUnknownClock
 	}
-	return one(ctx, s.pool, plans.ErrUnknownClock, scanClock, getClock, key)
+	return read(ctx, s, plans.ErrUnknownClock, scanClock, getClock, key)
 }
 
 const listClocks = `SELECT key, now FROM test_clocks WHERE key > $1 ORDER BY key LIMIT $2`

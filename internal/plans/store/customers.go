@@ -352,7 +352,7 @@ func (s *Store) customersPlan(ctx context.Context, in plans.CustomerInput) (id i
 		ID      int32
 		Version bool
 	}
-	plan, err := one(ctx, s.pool, plans.ErrUnknownPlan, pgx.RowToStructByPos[found], customersPlan, in.Plan, version)
+	plan, err := read(ctx, s, plans.ErrUnknownPlan, pgx.RowToStructByPos[found], customersPlan, in.Plan, version)
 	if errors.Is(err, plans.ErrUnknownPlan) {
 		return 0, model.FieldErrors{{Field: "plan", Detail: "no such plan: write it first with PUT /v1/plans/" + in.Plan}}, nil
 	}
@@ -369,10 +369,10 @@ func (s *Store) GetCustomer(ctx context.Context, key string) (*plans.Customer, e
 	if !plans.ValidCustomerKey(key) {
 		return nil, plans.ErrUnknownCustomer
 	}
-	c, err := one(ctx, s.pool, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	c, err := read(ctx, s, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
 	// The entity tag is that of the customer as it is now, so what counts is written before it is told.
 	if err == nil && c.Due && s.ApplyScheduled(ctx, key) == nil {
-		return one(ctx, s.pool, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+		return read(ctx, s, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
 	}
 	return c, err
 }

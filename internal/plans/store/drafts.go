@@ -21,7 +21,7 @@ const getDraft = `SELECT plan, document, based_on, revision, saved_at FROM draft
 
 // GetDraft returns the draft of a plan, or plans.ErrUnknownDraft.
 func (s *Store) GetDraft(ctx context.Context, plan string) (*plans.Draft, error) {
-	return one(ctx, s.pool, plans.ErrUnknownDraft, scanDraft, getDraft, plan)
+	return read(ctx, s, plans.ErrUnknownDraft, scanDraft, getDraft, plan)
 }
 
 const latestVersion = `SELECT coalesce((SELECT latest_version FROM plans WHERE key = $1), 0)`
@@ -89,7 +89,7 @@ const lockDraft = `SELECT pg_advisory_xact_lock(hashtextextended('quotad draft '
 // changeDraft runs do in a transaction that holds the draft's lock. old is nil where there is no
 // draft. No node has to hear of drafts, so the transaction draws no change number.
 func (s *Store) changeDraft(ctx context.Context, plan string, do func(ctx context.Context, tx pgx.Tx, old *plans.Draft) error) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	return transact(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockDraft, plan); err != nil {

@@ -70,7 +70,7 @@ func (s *Store) Events(ctx context.Context, f EventFilter, page plans.Page) (*pl
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	from := events.Filter{After: f.After, Type: f.Type}
 	if seen, err := strconv.ParseInt(position, 10, 64); err == nil {

@@ -92,7 +92,7 @@ const useKeys = `
 
 // KeysUsed notes that keys were used on a day, in UTC. No node has to hear of it.
 func (s *Store) KeysUsed(ctx context.Context, ids []string, on time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	_, err := s.pool.Exec(ctx, useKeys, ids, on)
 	return Classify(err)

@@ -32,7 +32,7 @@ func (s *Store) CreatePortalLink(ctx context.Context, l plans.PortalLink, expire
 	raw := make([]byte, tokenBytes)
 	_, _ = rand.Read(raw) // never fails; the program would have been ended
 	token = base64.RawURLEncoding.EncodeToString(raw)
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	err = transact(ctx, s.pool, func(tx pgx.Tx) error {
 		id, err := one(ctx, tx, plans.ErrUnknownCustomer, pgx.RowTo[int64], linkedCustomer, l.Customer)
@@ -57,7 +57,7 @@ const lookAtLink = `SELECT customer, path, return_url, embed_origin, theme FROM 
 // PortalLink is what a link would open at now, µs. It spends nothing. plans.ErrLinkOver when the
 // link was used, has ended, or never was.
 func (s *Store) PortalLink(ctx context.Context, token string, now int64) (plans.PortalLink, error) {
-	return one(ctx, s.pool, plans.ErrLinkOver, pgx.RowToStructByPos[plans.PortalLink], lookAtLink, hashOf(token), now)
+	return read(ctx, s, plans.ErrLinkOver, pgx.RowToStructByPos[plans.PortalLink], lookAtLink, hashOf(token), now)
 }
 
 // linkSpent is whose link was used, and which key made it.
@@ -76,7 +76,7 @@ const spendLink = `UPDATE portal_links s SET spent_at = $2 WHERE s.token = $1 AN
 // session ends at expires, µs. Of several callers at once one gets it, the others
 // plans.ErrLinkOver.
 func (s *Store) EnterPortal(ctx context.Context, link string, now int64, token string, data []byte, expires int64) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	return transact(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := one(ctx, tx, plans.ErrLinkOver, pgx.RowTo[int64], enteringCustomer, hashOf(link)); err != nil {

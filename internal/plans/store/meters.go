@@ -58,7 +58,7 @@ func (s *Store) GetMeter(ctx context.Context, key string) (plans.Meter, error) {
 	if !plans.ValidKey(key) {
 		return plans.Meter{}, plans.ErrUnknownMeter
 	}
-	return one(ctx, s.pool, plans.ErrUnknownMeter, scanMeter, getMeter, key)
+	return read(ctx, s, plans.ErrUnknownMeter, scanMeter, getMeter, key)
 }
 
 const listMeters = `SELECT id, key, name, unit FROM meters WHERE key > $1 ORDER BY key LIMIT $2`
@@ -80,7 +80,7 @@ const meterKeys = `SELECT id, key FROM meters WHERE id = ANY ($1)`
 
 // MeterKeys returns the keys of those of the meters that there are, by id.
 func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	keys := make(map[int32]string, len(ids))
 	var id int32
@@ -124,7 +124,7 @@ func MeterIDs(ctx context.Context, q querier, keys []string) (map[string]int32, 
 
 // MeterIDs is MeterIDs on the store's pool.
 func (s *Store) MeterIDs(ctx context.Context, keys []string) (map[string]int32, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	ids, err := MeterIDs(ctx, s.pool, keys)
 	return ids, Classify(err)

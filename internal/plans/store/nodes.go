@@ -55,7 +55,7 @@ const listNodes = `
 
 // Nodes returns the nodes, ordered by name, at most 1,000.
 func (s *Store) Nodes(ctx context.Context) ([]plans.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	rows, _ := s.pool.Query(ctx, listNodes, maxNodes)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n plans.Node, err error) {
@@ -74,7 +74,7 @@ const decidedSince = `
 // DecidedSince returns what each node decided in the minutes that start at recent, hour and day, µs,
 // or later. recent is the latest of the three, and day at most 25 hours ago.
 func (s *Store) DecidedSince(ctx context.Context, recent, hour, day int64) ([]plans.NodeDecided, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	rows, _ := s.pool.Query(ctx, decidedSince, recent, hour, day)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d plans.NodeDecided, err error) {

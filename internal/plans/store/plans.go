@@ -124,7 +124,7 @@ const declaredMeters = `SELECT id, key, name, unit FROM meters WHERE key = ANY (
 // declaredMeters are those of the keys that are keys of meters, and their kinds. Meters are never
 // removed, so the answer stays right until the plan is written.
 func (s *Store) declaredMeters(ctx context.Context, keys []string) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	rows, _ := s.pool.Query(ctx, declaredMeters, keys)
 	found, err := pgx.CollectRows(rows, scanMeter)
@@ -145,7 +145,7 @@ func (s *Store) GetPlan(ctx context.Context, key string) (*plans.Plan, error) {
 	if !plans.ValidKey(key) {
 		return nil, plans.ErrUnknownPlan
 	}
-	return one(ctx, s.pool, plans.ErrUnknownPlan, scanPlan, getPlan, key)
+	return read(ctx, s, plans.ErrUnknownPlan, scanPlan, getPlan, key)
 }
 
 const getPlanVersion = `
@@ -158,7 +158,7 @@ func (s *Store) GetPlanVersion(ctx context.Context, key string, version int) (*p
 	if !plans.ValidKey(key) {
 		return nil, plans.ErrUnknownPlan
 	}
-	plan, err := one(ctx, s.pool, plans.ErrUnknownVersion, scanPlan, getPlanVersion, key, int64(version))
+	plan, err := read(ctx, s, plans.ErrUnknownVersion, scanPlan, getPlanVersion, key, int64(version))
 	if errors.Is(err, plans.ErrUnknownVersion) {
 		if _, err := s.GetPlan(ctx, key); err != nil {
 			return nil, err

@@ -20,7 +20,7 @@ const customersOn = `
 // CustomersOn returns the ids of at most so many customers for whom a new version of a plan would
 // count. more reports that there are others.
 func (s *Store) CustomersOn(ctx context.Context, plan string, most int) (ids []int64, more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	rows, _ := s.pool.Query(ctx, customersOn, plan, most+1)
 	ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -34,7 +34,7 @@ const customersByID = `SELECT` + customerColumns + customerNow + ` WHERE c.id = 
 
 // CustomersByID returns those of the customers that there are, in any order.
 func (s *Store) CustomersByID(ctx context.Context, ids []int64) ([]*plans.Customer, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	rows, _ := s.pool.Query(ctx, customersByID, ids)
 	all, err := pgx.CollectRows(rows, scanCustomer)
@@ -45,7 +45,7 @@ const overridesByCustomer = `SELECT customer_id, limit_name, "limit", burst, exp
 
 // OverridesOf returns the stored overrides of customers, by customer and by the limit's name.
 func (s *Store) OverridesOf(ctx context.Context, ids []int64) (map[int64]map[string]plans.StoredOverride, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	all := make(map[int64]map[string]plans.StoredOverride)
 	var id int64
@@ -70,7 +70,7 @@ const pricesByCustomer = `
 
 // OwnPricesOf returns the newest prices of customers' own, by customer and meter.
 func (s *Store) OwnPricesOf(ctx context.Context, ids []int64) (map[int64]map[string]plans.Price, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	all := make(map[int64]map[string]plans.Price)
 	var id int64

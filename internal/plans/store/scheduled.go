@@ -307,7 +307,7 @@ const dueScheduled = `
 // DueScheduled are customers whose scheduled changes count at now, µs, and are not written yet: some
 // most of those in real time, and some of those on test clocks.
 func (s *Store) DueScheduled(ctx context.Context, now int64, most int) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	rows, _ := s.pool.Query(ctx, dueScheduled, now, most)
 	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])

@@ -30,7 +30,7 @@ const findSession = `
 // FindSession is what a session knows, as JSON, at now, µs; nil when there is none or it is over.
 // change is the newest change of its customer, or 0.
 func (s *Store) FindSession(ctx context.Context, token string, now int64) (data []byte, change int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	err = s.pool.QueryRow(ctx, findSession, hashOf(token), now).Scan(&data, &change)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -46,7 +46,7 @@ const followedSessions = `
 // FollowedSessions are those of the tokens whose session has not ended at now, µs, and whose
 // customer is not archived.
 func (s *Store) FollowedSessions(ctx context.Context, tokens []string, now int64) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	hashes, of := make([][]byte, len(tokens)), make(map[string]string, len(tokens))
 	for i, token := range tokens {
@@ -75,7 +75,7 @@ const updateSession = `UPDATE sessions s SET data = $3, expires_at = $4 WHERE s.
 // it is plans.ErrSessionOver: a request that was under way at the logout does not bring the session
 // back, and what it read may be another customer's.
 func (s *Store) UpdateSession(ctx context.Context, token string, data []byte, expires, now int64) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	done, err := s.pool.Exec(ctx, updateSession, hashOf(token), now, data, expires)
 	if err == nil && done.RowsAffected() == 0 {
@@ -107,7 +107,7 @@ const deleteOverSessions = `
 // DeleteOverSessions removes at most so many sessions, and so many links, that are over at now,
 // µs. more reports that there may be others.
 func (s *Store) DeleteOverSessions(ctx context.Context, now int64, most int) (more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	var removed int
 	err = s.pool.QueryRow(ctx, deleteOverSessions, now, most).Scan(&removed)
@@ -116,7 +116,7 @@ func (s *Store) DeleteOverSessions(ctx context.Context, now int64, most int) (mo
 
 // exec runs one statement.
 func (s *Store) exec(ctx context.Context, statement string, args ...any) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	_, err := s.pool.Exec(ctx, statement, args...)
 	return Classify(err)

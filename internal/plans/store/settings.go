@@ -13,7 +13,7 @@ const listSettings = `SELECT name, value FROM settings ORDER BY name`
 
 // Settings are the shared settings that are stored, by name.
 func (s *Store) Settings(ctx context.Context) ([]plans.Setting, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	rows, _ := s.pool.Query(ctx, listSettings)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[plans.Setting])
@@ -29,7 +29,7 @@ const proposeSettings = `
 // ProposeSettings writes those settings that nobody has written yet, and returns all that are
 // stored. So every node that proposes gets the same.
 func (s *Store) ProposeSettings(ctx context.Context, proposed []plans.Setting) ([]plans.Setting, error) {
-	within, cancel := context.WithTimeout(ctx, statementTimeout)
+	within, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	var names, values []string
 	for _, p := range proposed {
@@ -50,7 +50,7 @@ var errUnset = errors.New("no such setting")
 // SetSetting writes one setting. Serving nodes do not hear of it. So none may serve meanwhile:
 // see postgres.ClaimSchema.
 func (s *Store) SetSetting(ctx context.Context, set plans.Setting) error {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	return transact(ctx, s.pool, func(tx pgx.Tx) error {
 		var before any

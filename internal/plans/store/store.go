@@ -11,9 +11,7 @@ import (
 	"quotad/internal/plans"
 )
 
-// statementTimeout bounds every operation of a Store. It includes the waits for a connection
-// and for the change number's lock.
-const statementTimeout = 10 * time.Second
+const defaultWithin = 10 * time.Second
 
 // maxWriters bounds the writes of a node that hold a connection. They run one after the other
 // anyway. Many that wait for the lock would take all connections of the pool from reads.
@@ -54,16 +52,25 @@ type Options struct {
 	// Steady is postgres.Clock's: it holds an instant of the database's clock, µs, against the
 	// clock that hits go by. Nil: the database's own clock counts, however it steps.
 	Steady func(ctx context.Context, us int64) int64
+	// Within bounds every operation, the waits for a connection and for the change number's lock
+	// included; those of who works with the Store, too. 0 means 10 s.
+	Within time.Duration
 }
 
 // New returns a store on a pool whose database is migrated.
 func New(pool *pgxpool.Pool, o Options) *Store {
+	if o.Within <= 0 {
+		o.Within = defaultWithin
+	}
 	return &Store{pool: pool, writers: make(chan struct{}, maxWriters), options: o}
 }
 
 // Pool is the store's connection pool. Others use it for their reads, and for writes that no
 // node has to hear of.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+// Within bounds every operation, see Options.
+func (s *Store) Within() time.Duration { return s.options.Within }
 
 // steady is an instant of the database's clock, see Options.Steady.
 func (s *Store) steady(ctx context.Context, at time.Time) time.Time {
@@ -139,7 +146,7 @@ const takeChangeNumber = `UPDATE change_number SET number = number + 1 RETURNING
 // transact is the transaction of Write. It returns the change's number, or 0 when there
 // was none.
 func (s *Store) transact(ctx context.Context, kind, key string, first, do func(ctx context.Context, w *Writing) error) (number int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	select {
 	case s.writers <- struct{}{}:
@@ -219,7 +226,7 @@ func (w *Writing) Changed(ctx context.Context, keys []string) error {
 // list reads one page of a list. The statement's last parameters are the position to go on
 // from, which is the last of args, and the number of rows.
 func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, limit int, args ...any) ([]T, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	// A failed Query comes back as the error of CollectRows.
 	rows, _ := s.pool.Query(ctx, statement, append(args, limit+1)...)
@@ -227,10 +234,15 @@ func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement
 	return items, Classify(err)
 }
 
+// read is one outside of a transaction, within the store's bound.
+func read[T any](ctx context.Context, s *Store, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
+	defer cancel()
+	return one(ctx, s.pool, missing, scan, statement, args...)
+}
+
 // one reads one row. The error is missing when there is none.
 func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
 	rows, _ := from.Query(ctx, statement, args...)
 	item, err := pgx.CollectExactlyOneRow(rows, scan)
 	if errors.Is(err, pgx.ErrNoRows) {

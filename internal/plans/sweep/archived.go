@@ -105,7 +105,7 @@ const archivedCustomers = `
 
 // due are the archived customers after a position, in the order of their archiving.
 func (a *Archiver) due(ctx context.Context, behind archivedAt) ([]archivedAt, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.store.Within())
 	defer cancel()
 	now, err := a.store.Now(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *Archiver) clear(ctx context.Context, due []archivedAt) (left bool, err 
 }
 
 func (a *Archiver) clearSome(ctx context.Context, customers []int64) (done upkeep.Cleared, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.store.Within())
 	defer cancel()
 	err = pgx.BeginFunc(ctx, a.store.Pool(), func(tx pgx.Tx) (err error) {
 		done, err = upkeep.ClearCounters(ctx, tx, customers, true, archivedRows)

@@ -111,7 +111,7 @@ type page struct {
 }
 
 func (f *Forgetter) page(ctx context.Context, after int64) (p page, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.store.Within())
 	defer cancel()
 	if p.Now, err = f.store.Now(ctx); err != nil {
 		return p, err
@@ -146,7 +146,7 @@ func (f *Forgetter) walk(ctx context.Context) error {
 // idle are the anonymous customers in a range of ids that are old enough, have no counter
 // charged since, and have nothing in use.
 func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time) ([]int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.store.Within())
 	defer cancel()
 	rows, _ := f.store.Pool().Query(ctx, anonymousCustomers, after, end, since)
 	old, err := pgx.CollectRows(rows, pgx.RowTo[int64])

@@ -41,7 +41,7 @@ func (f *Forgetter) clearAll(ctx context.Context) error {
 // clear removes the counters and receipts of some forgotten customers, except those that
 // somebody has locked. done reports that there was progress.
 func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.store.Within())
 	defer cancel()
 	now, err := f.store.Now(ctx)
 	if err != nil {

@@ -53,7 +53,7 @@ const removeErasures = `DELETE FROM erasures WHERE change = ANY ($1)`
 
 // scrubSome does so for the oldest erasures. more reports that it found some.
 func (s *Sweeper) scrubSome(ctx context.Context, until int64) (more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.store.Within())
 	defer cancel()
 	rows, _ := s.store.Pool().Query(ctx, dueErasures, until, scrubErasures)
 	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[erasure])

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	sweepEvery   = 250 * time.Millisecond
-	sweepTimeout = 5 * time.Second
+	sweepEvery = 250 * time.Millisecond
 	// sweepRows is how many overrides one transaction looks up. It ends all expired overrides
 	// of their customers. It holds the lock that admin writes wait for.
 	sweepRows = 200
@@ -29,9 +28,6 @@ const (
 	signOutEvery = time.Minute
 	signOutRows  = 1000
 )
-
-// stepTimeout bounds each transaction of upkeep, waiting for a connection included.
-const stepTimeout = 10 * time.Second
 
 // Sweeper ends overrides when they expire, writes scheduled changes that count into their customers, takes erased customers' keys out of old changes, and
 // removes sessions of the pages that are over. All are tried again during an outage.
@@ -84,7 +80,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 
 // endExpired ends all overrides that have expired.
 func (s *Sweeper) endExpired(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.store.Within()/2)
 	defer cancel()
 	now, err := s.now(ctx)
 	for more := true; more && err == nil; {

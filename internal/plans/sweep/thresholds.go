@@ -127,7 +127,7 @@ const doneEdits = `
 	UPDATE threshold_changes SET leased_until = '-infinity', number = $3, after = $4 WHERE number = $1 AND after = $2`
 
 func (t *Thresholds) done(ctx context.Context, e *edits) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, t.Store.Within())
 	defer cancel()
 	_, err := t.Store.Pool().Exec(ctx, doneEdits, e.number, e.after, e.upTo, e.last)
 	return store.Classify(err)

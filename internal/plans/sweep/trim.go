@@ -76,7 +76,7 @@ func (t *Trimmer) trim(ctx context.Context) error {
 }
 
 func (t *Trimmer) trimSome(ctx context.Context) (rows int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, t.store.Within())
 	defer cancel()
 	now, err := t.store.Now(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (t *Trimmer) trimSome(ctx context.Context) (rows int64, err error) {
 }
 
 func (t *Trimmer) dropMonths(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, t.store.Within())
 	defer cancel()
 	now, err := t.store.Now(ctx)
 	if err == nil {
