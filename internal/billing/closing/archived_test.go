@@ -126,9 +126,7 @@ func TestArchivedUnderLoadIsBilledWhole(t *testing.T) {
 			}
 		})
 	}
-	for admitted.Load() < 50 {
-		time.Sleep(time.Millisecond) // a beat of polling
-	}
+	testkit.Eventually(t, "hits", func() bool { return admitted.Load() >= 50 })
 	w.check(w.store.ArchiveCustomer(t.Context(), "acme"))
 	w.clock("2026-03-01T00:00:00Z")
 	all.Wait()

@@ -59,8 +59,8 @@ func nodeBy(t testing.TB, url string, now func(context.Context) (int64, error), 
 	w := &world{TB: t, url: url, log: new(pgtest.Log)}
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	pool, hooks := planstest.NewPool(t, url), accounts.NewHooks(now, closeDelay)
-	w.catalog = catalog.New(pool, catalog.Options{Monotonic: planstest.Monotonic, Now: now, Caps: hooks.CapPeriods, Log: log})
-	w.store = store.New(pool, store.Options{Committed: w.catalog.Committed, Billing: hooks.Billing()})
+	w.catalog = catalog.New(pool, catalog.Options{Monotonic: planstest.Monotonic, Now: now, Caps: hooks.CapPeriods, Within: testkit.Patience, Log: log})
+	w.store = store.New(pool, store.Options{Committed: w.catalog.Committed, Billing: hooks.Billing(), Within: testkit.Patience})
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	ended := make(chan struct{})
 	go func() {

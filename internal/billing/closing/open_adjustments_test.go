@@ -12,6 +12,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -309,8 +310,9 @@ func TestManyAreTakenAtOnce(t *testing.T) {
 func TestShardsInTheDatabase(t *testing.T) {
 	url := pgtest.NewDatabase(t)
 	ids := []int64{0, 1, 2, 1 << 30, 1 << 31, 1<<62 - 1, 1<<63 - 1}
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
 	for range 2000 {
-		ids = append(ids, rand.Int64N(1<<40), rand.Int64())
+		ids = append(ids, random.Int64N(1<<40), random.Int64())
 	}
 	got := pgtest.Query[[]int16](t, url, `SELECT array_agg(adjustment_shard(id) ORDER BY n) FROM unnest($1::bigint[]) WITH ORDINALITY AS w (id, n)`, ids)
 	for n, id := range ids {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans/store"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -14,7 +15,7 @@ import (
 // Lists come in the order of an index, whichever customers are chosen.
 func TestListsHaveAnIndex(t *testing.T) {
 	pool := planstest.NewPool(t, pgtest.NewDatabase(t))
-	planstest.SetClock(t, store.New(pool, store.Options{}), "clock", "2026-01-01T00:00:00Z")
+	planstest.SetClock(t, store.New(pool, store.Options{Within: testkit.Patience}), "clock", "2026-01-01T00:00:00Z")
 	check := func(err error) {
 		t.Helper()
 		if err != nil {

@@ -39,7 +39,7 @@ func idleCatalog(t testing.TB, url string, options Options) *Catalog {
 
 // storeOf is a store whose writes a catalog hears of.
 func storeOf(c *Catalog) *store.Store {
-	return store.New(c.pool, store.Options{Committed: c.Committed})
+	return store.New(c.pool, store.Options{Committed: c.Committed, Within: testkit.Patience})
 }
 
 // start runs a catalog, and what ends overrides, until the test ends, and returns after its first poll.

@@ -40,7 +40,7 @@ func nodeBy(t testing.TB, url, defaultPlan string, now func(context.Context) (in
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	pool := planstest.NewPool(t, url)
 	n.catalog = catalog.New(pool, catalog.Options{Monotonic: planstest.Monotonic, Now: now, DefaultPlan: defaultPlan, Within: testkit.Patience, Log: log})
-	n.Store = store.New(pool, store.Options{Committed: n.catalog.Committed})
+	n.Store = store.New(pool, store.Options{Committed: n.catalog.Committed, Within: testkit.Patience})
 	n.sweeper = NewSweeper(n.Store, now, log)
 	return n
 }

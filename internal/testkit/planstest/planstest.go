@@ -28,13 +28,15 @@ import (
 // NewStore is a store on a pool of its own, as another node has one.
 func NewStore(t testing.TB, url string) *store.Store {
 	t.Helper()
-	return store.New(NewPool(t, url), store.Options{})
+	return store.New(NewPool(t, url), store.Options{Within: testkit.Patience})
 }
 
-// NewPool is a pool of a node.
+// NewPool is a pool of a node. No statement is too slow for it, and a transaction may stay open.
 func NewPool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := postgres.Open(testkit.Context(t), url, postgres.PoolOptions{MaxConns: 8})
+	pool, err := postgres.Open(testkit.Context(t), url, postgres.PoolOptions{
+		MaxConns: 8, StatementTimeout: -1, Params: map[string]string{"idle_in_transaction_session_timeout": "0"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +264,7 @@ func OpenEngine(t testing.TB, url string, pool *pgxpool.Pool, fresh func() bool,
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		defer cancel()
 		if err := e.Close(ctx); err != nil {
 			t.Error(err)
