@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/api/drafts"
-	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit"
 )
@@ -271,7 +270,7 @@ func TestPlaysTakePlaces(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	n.want(503, "POST", "/v1/plans/pro/draft/compare", `{}`)
-	n.server.Deadline = serve.DefaultDeadline
+	n.server.Deadline = testkit.Patience
 	answered := make(chan int)
 	go func() { answered <- n.do("POST", "/v1/plans/pro/draft/play", play).status }()
 	eventually(t, "the play waits", func() bool { return n.server.drafts.Heavy.Waiting() == 1 })

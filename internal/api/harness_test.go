@@ -132,6 +132,19 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	return n
 }
 
+// hasty is the same node by a server that lets no request wait for longer than a deadline.
+func (n *node) hasty(deadline time.Duration) *node {
+	n.t.Helper()
+	parts := n.server.Options
+	parts.Deadline, parts.Registry = deadline, prometheus.NewRegistry()
+	other := *n
+	other.server = New(Options{Options: parts})
+	web := httptest.NewServer(other.server.Handler())
+	n.t.Cleanup(web.Close)
+	other.url = web.URL
+	return &other
+}
+
 // openAPI is the document that all nodes serve. It takes a while to be read.
 var openAPI = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(OpenAPI("dev")) })
 

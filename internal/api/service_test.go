@@ -162,11 +162,8 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
-	parts := n.server.Options
-	parts.Deadline, parts.Registry = 300*time.Millisecond, prometheus.NewRegistry()
-	hasty := httptest.NewServer(New(Options{Options: parts}).Handler())
-	defer hasty.Close()
-	n.url = hasty.URL
+	patient := n
+	n = n.hasty(300 * time.Millisecond)
 	conn, err := postgres.Connect(testkit.Context(t), n.database, nil)
 	check(t, err)
 	defer func() { check(t, conn.Close(testkit.Context(t))) }()
@@ -185,7 +182,7 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 	}
 	_, err = conn.Exec(testkit.Context(t), "ROLLBACK")
 	check(t, err)
-	n.want(429, "POST", "/v1/hits", look)
+	patient.want(429, "POST", "/v1/hits", look)
 }
 
 // Of an error after the end of its request nobody says that it is an outage.

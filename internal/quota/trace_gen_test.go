@@ -351,6 +351,13 @@ func (g *traceGen) tick(target int) {
 	g.now = min(max(to, 1e12), 4e15)
 }
 
+// ofRound has a round draw other traces than the rounds before it: all have one seed.
+func ofRound(rt *rapid.T, round int) {
+	for range round {
+		rapid.Uint64().Draw(rt, "of the round")
+	}
+}
+
 // TestTracesModel: the Go twin is what the contract defines, to the µs and the unit.
 func TestTracesModel(t *testing.T) {
 	rounds := 8
@@ -360,6 +367,7 @@ func TestTracesModel(t *testing.T) {
 	for i := range rounds {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
+				ofRound(rt, i)
 				tr := drawTrace(rt, false, 30)
 				if err := tr.runModel(); err != nil {
 					rt.Fatalf("%v; the trace is in %s", err, tr.keep(t, err))

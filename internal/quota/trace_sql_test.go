@@ -24,6 +24,7 @@ func TestTracesSQL(t *testing.T) {
 	for i := range rounds {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
+				ofRound(rt, i)
 				tr := drawTrace(rt, true, 12)
 				if err := b.run(ctx, tr); err != nil {
 					rt.Fatalf("%v; the trace is in %s", err, tr.keep(t, err))
