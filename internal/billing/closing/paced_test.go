@@ -24,7 +24,7 @@ func TestPause(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	l := New(Options{Pace: 1})
+	l := &Worker{options: Options{Pace: 1}}
 	if err := l.pause(over, 60, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("it is over: %v", err)
 	}
