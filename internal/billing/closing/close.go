@@ -184,7 +184,7 @@ func (w *Worker) toFence(ctx context.Context, q postgres.Querier, due []*job) (a
 
 // fence makes sure that no more usage comes to the periods that are to be closed.
 func (w *Worker) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
-	within, cancel := context.WithTimeout(ctx, fenceTime)
+	within, cancel := context.WithTimeout(ctx, w.fenceTime)
 	defer cancel()
 	left, gone, err := w.toFence(ctx, tx, due)
 	if err == nil {

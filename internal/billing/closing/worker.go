@@ -57,6 +57,7 @@ type Worker struct {
 	pool        *pgxpool.Pool
 	wake        chan struct{}
 	stepTimeout time.Duration // bounds one transaction, as Accounts.Within; tests shorten it
+	fenceTime   time.Duration // the constant; tests lengthen it
 	wakeAtOnce  int           // the constant; tests lower it
 	size        atomic.Int64  // of the next batch
 	worked      worked
@@ -72,7 +73,8 @@ func New(o Options) *Worker {
 		o.Pace = DefaultPace
 	}
 	w := &Worker{
-		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: o.Accounts.Within(), wakeAtOnce: wakeAtOnce,
+		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: o.Accounts.Within(), fenceTime: fenceTime,
+		wakeAtOnce: wakeAtOnce,
 	}
 	w.size.Store(batchLeast)
 	return w

@@ -2,11 +2,26 @@ package pgtest
 
 import (
 	"context"
+	"net/url"
+	"strconv"
 	"testing"
 
 	"quotad/internal/postgres"
 	"quotad/internal/testkit"
 )
+
+// Patiently is a URL whose server may be as slow to connect with as a test is patient. A
+// connect_timeout that it has stays.
+func Patiently(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
+	if err != nil || u.Scheme == "" || u.Query().Has("connect_timeout") { // key=value words are left alone
+		return databaseURL
+	}
+	q := u.Query()
+	q.Set("connect_timeout", strconv.Itoa(int(testkit.Patience.Seconds())))
+	u.RawQuery = q.Encode()
+	return u.String()
+}
 
 // Query returns one value of one statement, on a connection of its own.
 func Query[T any](t testing.TB, databaseURL, sql string, args ...any) T {
@@ -20,7 +35,7 @@ func Query[T any](t testing.TB, databaseURL, sql string, args ...any) T {
 
 // TryQuery is Query for a statement that may fail.
 func TryQuery[T any](ctx context.Context, databaseURL, sql string, args ...any) (value T, err error) {
-	conn, err := postgres.Connect(ctx, databaseURL, nil)
+	conn, err := postgres.Connect(ctx, Patiently(databaseURL), nil)
 	if err != nil {
 		return value, err
 	}
@@ -33,7 +48,7 @@ func TryQuery[T any](ctx context.Context, databaseURL, sql string, args ...any) 
 func Exec(t testing.TB, databaseURL string, statements ...string) {
 	t.Helper()
 	ctx := testkit.Context(t)
-	conn, err := postgres.Connect(ctx, databaseURL, nil)
+	conn, err := postgres.Connect(ctx, Patiently(databaseURL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func Server(t testing.TB, options ...Option) *Instance {
 	t.Cleanup(s.cleanup)
 	s.Start()
 	if !o.bare {
-		if _, err := postgres.Migrate(testkit.Context(t), s.URL(), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
+		if _, err := postgres.Migrate(testkit.Context(t), Patiently(s.URL()), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
 			t.Fatal(err)
 		}
 		if err := nameSeller(testkit.Context(t), s.URL()); err != nil {

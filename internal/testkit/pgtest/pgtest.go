@@ -90,7 +90,7 @@ func (s *server) prepareTemplate() error {
 	s.template = "quotad_template_" + hash
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
-	conn, err := postgres.Connect(ctx, s.admin, nil)
+	conn, err := postgres.Connect(ctx, Patiently(s.admin), nil)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (s *server) prepareTemplate() error {
 			return err
 		}
 	}
-	if _, err := postgres.Migrate(ctx, withDatabase(s.owner, building), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
+	if _, err := postgres.Migrate(ctx, Patiently(withDatabase(s.owner, building)), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
 		return err
 	}
 	if err := nameSeller(ctx, withDatabase(s.owner, building)); err != nil {
@@ -127,7 +127,7 @@ func (s *server) prepareTemplate() error {
 
 // nameSeller gives the default seller a name: the invoices of a nameless one are held.
 func nameSeller(ctx context.Context, databaseURL string) error {
-	conn, err := postgres.Connect(ctx, databaseURL, nil)
+	conn, err := postgres.Connect(ctx, Patiently(databaseURL), nil)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func userOf(databaseURL string) string {
 func execute(databaseURL, sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
-	conn, err := postgres.Connect(ctx, databaseURL, nil)
+	conn, err := postgres.Connect(ctx, Patiently(databaseURL), nil)
 	if err != nil {
 		return err
 	}
