@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"log/slog"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -65,9 +64,8 @@ func soon(t testing.TB, c *Catalog, what string, counts func() bool) (took time.
 	t.Helper()
 	changed := c.options.Monotonic()
 	testkit.Eventually(t, "a poll after "+what, func() bool { return c.confirmed.Load() >= int64(changed) })
-	if took = c.options.Monotonic() - changed; took > Freshness && os.Getenv("QUOTAD_TEST_LONG") != "" {
-		t.Errorf("%s: the next poll took %s", what, took)
-	}
+	took = c.options.Monotonic() - changed
+	testkit.AtMost(t, "the poll after "+what, took, Freshness)
 	if !counts() {
 		t.Errorf("%s does not count after the next poll", what)
 	}

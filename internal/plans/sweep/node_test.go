@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -73,9 +72,7 @@ func soon(t testing.TB, what string, counts func(n *node) bool, nodes ...*node) 
 			return polled && now-age >= changed
 		})
 	}
-	if took := planstest.Monotonic() - changed; took > catalog.Freshness && os.Getenv("QUOTAD_TEST_LONG") != "" {
-		t.Errorf("%s: the next polls took %s", what, took)
-	}
+	testkit.AtMost(t, "polls after "+what, planstest.Monotonic()-changed, catalog.Freshness)
 	for i, n := range nodes {
 		if !counts(n) {
 			t.Errorf("%s does not count on node %d after the next poll", what, i)
