@@ -118,7 +118,7 @@ type AdjustmentRequest struct {
 	Meter  string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key. The plan may have lost the meter."`
 	Cost   int64   `json:"cost" minimum:"-999999999999999" maximum:"999999999999999" doc:"Units to add to the usage. Below 0, the units are taken off. 0 is refused. Limits are not concerned."`
 	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why the usage is corrected, for people."`
-	At     string  `json:"at,omitempty" format:"date-time" doc:"- The units are booked in the hour of this instant.\n- When left out, this is now by the customer's clock.\n- It may lie in a billing period that has ended, and not in the future."`
+	At     *string `json:"at,omitempty" format:"date-time" doc:"- The units are booked in the hour of this instant.\n- When left out, this is now by the customer's clock.\n- It may lie in a billing period that has ended, and not in the future."`
 	ID     *string `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, required here or as the header Idempotency-Key. The adjustment is made once, however often it is sent with this id."`
 }
 

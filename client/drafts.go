@@ -20,7 +20,7 @@ type Draft struct {
 
 // CompareRequest is the body of POST /v1/plans/{key}/draft/compare.
 type CompareRequest struct {
-	Customer string `json:"customer,omitempty" maxLength:"200" doc:"Only this customer, whatever plan it is on. When left out, the 1,000 customers on the plan with the most units."`
+	Customer *string `json:"customer,omitempty" minLength:"1" maxLength:"200" doc:"Only this customer, whatever plan it is on. When left out, the 1,000 customers on the plan with the most units."`
 }
 
 // Compare is what the plan in force and its draft make of past usage.

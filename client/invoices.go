@@ -157,7 +157,7 @@ type VoidRequest struct {
 type NoteRequest struct {
 	Lines  []NoteLine `json:"lines" minItems:"1"`
 	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
-	To     string     `json:"to" enum:"credits,outside" doc:"Where the money goes that is beyond what is open of the invoice.\n- credits: it becomes a credit of the customer.\n- outside: the seller pays it out."`
+	To     string     `json:"to" enum:"credits,outside" doc:"Where the money goes that is beyond what is open of the invoice.\n- credits: it becomes a credit of kind carried.\n- outside: the seller pays it out.\n\nIn both cases at most what payments and credits of kind paid have paid, over all notes. The rest returns to the credits that it came from."`
 	ID     string     `json:"id" minLength:"1" maxLength:"255" doc:"The credit note is made once under it. It is the customer's for ever."`
 }
 

@@ -109,7 +109,7 @@ CREATE TABLE periods (
 -- start_at null: no period is open, since billing is over; drafts may be left.
 -- to_begin: it begins later than it was written here; then it is read again what prices it.
 -- opening_due: the opening invoice is still to be made. due_at: the earliest of what is to be
--- done. blocked: why it could not be done; it is tried again at retry_at (of PostgreSQL's time).
+-- done. owed_at: billing is over, and since then charges or corrections wait for an extra invoice. blocked: why it could not be done; it is tried again at retry_at (of PostgreSQL's time).
 CREATE TABLE open_periods (
     customer_id bigint  PRIMARY KEY REFERENCES customers (id) ON DELETE CASCADE,
     clock_id    integer REFERENCES test_clocks (id),
@@ -126,6 +126,7 @@ CREATE TABLE open_periods (
     prices      jsonb   NOT NULL DEFAULT '{}',
     to_begin    boolean NOT NULL DEFAULT false,
     opening_due boolean NOT NULL DEFAULT false,
+    owed_at     bigint,
     due_at      bigint  NOT NULL,
     blocked     text,
     retry_at    bigint  NOT NULL DEFAULT 0,
@@ -144,6 +145,19 @@ CREATE TABLE clock_calls (
     clock_id integer NOT NULL REFERENCES test_clocks (id)
 );
 
+-- Adjustments of customers whose billing ends or has ended, of units in an hour of before. No lock is taken,
+-- and no key refers to others: the engine adds rows in the transactions of hits. Rows are removed when owed_at
+-- was written for them. at: of the adjustment.
+CREATE TABLE owed_calls (
+    id          bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    customer_id bigint  NOT NULL,
+    hour        bigint  NOT NULL,
+    meter       integer NOT NULL,
+    at          bigint  NOT NULL
+);
+
+-- n: of the period in its chain. Of an extra invoice it is below 0, counted down: no period is stored that it
+-- is of.
 -- of: the invoice that a credit note or a reissue is about. document: seller and buyer as they
 -- were at finalization, taxes, and what does not have a column. digest: SHA-256 of a finalized
 -- invoice's content, see assembly.Digest. previous: the number before it in the seller's series.
@@ -351,7 +365,7 @@ CREATE TABLE credit_entries (
 CREATE INDEX credit_entries_invoice ON credit_entries (invoice_id) WHERE invoice_id IS NOT NULL;
 
 -- +goose Down
-DROP TABLE credit_entries, credits, charges, line_adjustments, invoice_lines, invoices, clock_calls, open_periods, periods, billing_accounts,
+DROP TABLE credit_entries, credits, charges, line_adjustments, invoice_lines, invoices, owed_calls, clock_calls, open_periods, periods, billing_accounts,
     sellers, customer_prices, customer_terms;
 DROP FUNCTION invoice_stands, invoice_line_stands, invoice_lines_begin, period_stands, books_stand;
 ALTER TABLE customers DROP COLUMN cuts;

@@ -86,7 +86,7 @@ CREATE OR REPLACE TRIGGER archived BEFORE INSERT ON open_adjustments FOR EACH RO
 CREATE OR REPLACE TRIGGER archived_open BEFORE INSERT ON open_periods FOR EACH ROW EXECUTE FUNCTION open_period_archived();
 CREATE OR REPLACE TRIGGER archived_moved BEFORE UPDATE OF start_at ON open_periods FOR EACH ROW
     WHEN (NEW.start_at IS DISTINCT FROM OLD.start_at) EXECUTE FUNCTION open_period_archived();
-CREATE OR REPLACE TRIGGER archived BEFORE INSERT ON invoices FOR EACH ROW WHEN (NEW.kind <> 'credit_note') EXECUTE FUNCTION draft_archived();
+CREATE OR REPLACE TRIGGER archived BEFORE INSERT ON invoices FOR EACH ROW WHEN (NEW.kind <> 'credit_note' AND NEW.n >= 0) EXECUTE FUNCTION draft_archived();
 CREATE OR REPLACE TRIGGER archived BEFORE INSERT OR UPDATE OF now ON test_clocks FOR EACH ROW EXECUTE FUNCTION test_clock_archived();
 
 -- +goose Down

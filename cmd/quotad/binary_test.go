@@ -84,7 +84,7 @@ func launchWith(t testing.TB, env []string, dir string, flags ...string) *proces
 		case <-p.ended:
 		default:
 			_ = p.cmd.Process.Signal(syscall.SIGTERM)
-			p.waitEnd()
+			p.waitEnd(30 * time.Second)
 		}
 		if t.Failed() {
 			t.Logf("quotad's log:\n%s", p.stderr.String())
@@ -116,12 +116,12 @@ func cleanEnv() (env []string) {
 	return env
 }
 
-func (p *process) waitEnd() {
+func (p *process) waitEnd(limit time.Duration) {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(testkit.Patience):
-		p.t.Error("quotad did not end")
+	case <-time.After(limit):
+		p.t.Errorf("quotad did not end within %s", limit)
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
@@ -153,7 +153,7 @@ func alive(pid int) bool {
 // quotad runs the binary to its end.
 func quotad(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	var stdout, stderr bytes.Buffer
@@ -254,7 +254,7 @@ func (p *process) stopWith(sig syscall.Signal, code int) {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.t.Fatal(err)
 	}
-	p.waitEnd()
+	p.waitEnd(30 * time.Second)
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		p.t.Errorf("exit code %d, not %d\n%s", got, code, p.stderr.String())
 	}
@@ -334,7 +334,7 @@ func testOneDataDirectoryOneQuotad(t *testing.T) {
 		t.Fatalf("keys create: code %d: %s, and serve: %s", code, errs, p.out)
 	}
 	n := p.as(strings.TrimSpace(secret))
-	soon(t, "the new key works", func() bool { return n.do("GET", "/v1/keys", "").status == 200 })
+	testkit.Eventually(t, "the new key works", func() bool { return n.do("GET", "/v1/keys", "").status == 200 })
 	for _, args := range [][]string{{"keys", "list"}, {"migrate", "status"}, {"reconcile"}} {
 		if code, _, errs := quotad(t, append(args, "--data-dir="+dir)...); code != 0 {
 			t.Errorf("%v: code %d: %s", args, code, errs)
@@ -360,7 +360,7 @@ func testSecondSignalEndsAtOnce(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.waitEnd()
+	p.waitEnd(5 * time.Second)
 	if code := p.cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d", code)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -161,7 +162,7 @@ func openWindow(t testing.TB, n *testNode) *window {
 	if program == "" {
 		t.Fatal("there is no Chromium: scripts/deps.sh chromium installs it")
 	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(program), chromedp.Flag("disable-quic", true))
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(program), chromedp.Flag("disable-quic", true), chromedp.WSURLReadTimeout(testkit.Patience))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -169,8 +170,8 @@ func openWindow(t testing.TB, n *testNode) *window {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil { // it starts the browser, which lives as long as this context
-		t.Fatalf("the browser does not start: %v", err)
+	if err := chromedp.Do(ctx); err != nil { // it starts the browser, which ends with this context
+		t.Fatal(err)
 	}
 	w := &window{t: t, ctx: ctx, node: n}
 	console := chromedp.Console(ctx)
@@ -198,15 +199,16 @@ func (w *window) console() []string {
 	return said
 }
 
-// step bounds one step of a test: however many pages it looks at, each step has its own time.
+// step is the context of one thing that the browser does. Each has its own deadline, so that no number
+// of them is too many.
 func (w *window) step() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(w.ctx, testkit.Patience)
 }
 
 func (w *window) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 	w.t.Helper()
-	ctx, cancel := w.step()
-	defer cancel()
+	ctx, done := w.step()
+	defer done()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		w.t.Fatalf("%s: %v; console: %q", what, err, w.console())
 	}
@@ -215,18 +217,26 @@ func (w *window) do(what string, actions ...chromedp.Action[chromedp.Void]) {
 // call is a command of the browser's protocol.
 func call[P any](w *window, command cdp.Command[P, cdp.Empty], params P) {
 	w.t.Helper()
-	ctx, cancel := w.step()
-	defer cancel()
-	if _, err := chromedp.Call(ctx, command, params); err != nil {
+	asked(w, command, params)
+}
+
+// asked is call for a command that answers.
+func asked[P, R any](w *window, command cdp.Command[P, R], params P) R {
+	w.t.Helper()
+	ctx, done := w.step()
+	defer done()
+	answer, err := chromedp.Call(ctx, command, params)
+	if err != nil {
 		w.t.Fatalf("%s: %v", command.Method, err)
 	}
+	return answer
 }
 
 // eval is the value of an expression of JavaScript.
 func eval[T any](w *window, expression string) T {
 	w.t.Helper()
-	ctx, cancel := w.step()
-	defer cancel()
+	ctx, done := w.step()
+	defer done()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		w.t.Fatalf("%s: %v", expression[:min(len(expression), 80)], err)
@@ -237,16 +247,40 @@ func eval[T any](w *window, expression string) T {
 // until waits until an expression is true.
 func (w *window) until(what, expression string) {
 	w.t.Helper()
-	if _, err := chromedp.Run(w.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testkit.Patience))); err != nil {
+	ctx, done := w.step()
+	defer done()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testkit.Patience))); err != nil {
 		w.t.Fatalf("waited in vain for %s: %v; console: %q", what, err, w.console())
 	}
+}
+
+// passes lets time pass by the page's own timers. Those that were to fire meanwhile have fired then.
+func (w *window) passes(d time.Duration) {
+	w.t.Helper()
+	eval[bool](w, fmt.Sprintf(`new Promise(done => setTimeout(() => done(true), %d))`, d.Milliseconds()))
+}
+
+// happens does something, and waits until an expression is true, or was: what passes soon may be over
+// before a slow browser is asked.
+func (w *window) happens(what, expression string, do func()) {
+	w.t.Helper()
+	eval[int](w, `(() => {
+		window.happened = false;
+		const look = () => { window.happened ||= !!(`+expression+`) };
+		new MutationObserver(look).observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
+		return 0;
+	})()`)
+	do()
+	w.until(what, `window.happened`)
 }
 
 // settles is until for a page that may be loaded again meanwhile.
 func (w *window) settles(what, expression string) {
 	w.t.Helper()
 	testkit.Eventually(w.t, what, func() bool {
-		is, err := chromedp.Run(w.ctx, chromedp.Evaluate[bool](expression))
+		ctx, done := w.step()
+		defer done()
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
 		return err == nil && is
 	})
 }
@@ -269,9 +303,7 @@ func (w *window) as(who string) {
 		w.cookies = w.node.portalCookies(who)
 	}
 	for _, c := range w.cookies {
-		if _, err := chromedp.Call(w.ctx, network.SetCookie, network.SetCookieParams{Name: c.Name, Value: c.Value, URL: w.node.url, HTTPOnly: new(true)}); err != nil {
-			w.t.Fatal(err)
-		}
+		asked(w, network.SetCookie, network.SetCookieParams{Name: c.Name, Value: c.Value, URL: w.node.url, HTTPOnly: new(true)})
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -28,9 +27,7 @@ func cli(t testing.TB, env map[string]string, args ...string) (code int, stdout,
 		value, ok := env[name]
 		return value, ok
 	}}
-	ctx, cancel := context.WithTimeout(testkit.Context(t), testkit.Patience)
-	defer cancel()
-	code = p.main(ctx, args)
+	code = p.main(testkit.Bounded(t), args)
 	return code, out.String(), errs.String()
 }
 
@@ -146,6 +143,8 @@ func TestWrongSettings(t *testing.T) {
 		{"serve --tls-cert=" + long + " --tls-key=/nothing", nil, "--tls-cert: " + long + " has no certificate"},
 		{"serve --tls-cert=" + pemFile + " --tls-key=" + long, nil, "--tls-key: " + long + " has no private key"},
 		{"serve --tls-cert=" + pemFile + " --tls-key=" + pemFile, nil, "--tls-key=" + pemFile},
+		{"serve --brand-name=\u200b", nil, "--brand-name: must have a character that is seen"},
+		{"serve", map[string]string{"QUOTAD_BRAND_NAME": "\u00a0 "}, "--brand-name: must have a character that is seen"},
 		{"serve --admin-key=short", nil, "--admin-key: the secret must be 16"},
 		{"serve --listen=127.0.0.1:0", map[string]string{"QUOTAD_DATABASE_URL": "postgres://u:hunter2@[bad"}, "--database-url"},
 		{"keys list", map[string]string{"QUOTAD_DATABASE_URL": "postgres://u:hunter2@[bad"}, "--database-url"},
@@ -154,6 +153,7 @@ func TestWrongSettings(t *testing.T) {
 		{"serve", map[string]string{"QUOTAD_ADMIN_KEY_FILE": "/nothing"}, "QUOTAD_ADMIN_KEY_FILE"},
 		{"keys create --name=x --scope=root", nil, "--scope"},
 		{"keys create --name=x --scope=read --expires-at=soon", nil, "--expires-at"},
+		{"keys create --name=x --scope=read --expires-at=", nil, "--expires-at"},
 		{"keys create --name=x --scope=read --expires-at=9999-12-31T23:59:59-14:00", nil, "--expires-at"},
 		{"keys create --name=x --scope=read --expires-at=2030-01-01T1:00:00Z", nil, "--expires-at"},
 	} {
@@ -226,7 +226,8 @@ func TestKeyCommands(t *testing.T) {
 	if code != 0 || strings.ContainsAny(secret, " \n") {
 		t.Fatalf("code %d: %q %s", code, out, errs)
 	}
-	soon(t, "the new key works", func() bool { return n.as(secret).hit(0).status == 200 })
+	n.hears()
+	n.as(secret).hit(0).is(200)
 	code, out, _ = cli(t, env, "keys", "list")
 	if code != 0 || !strings.Contains(out, "backend") || !strings.Contains(out, "ci\n") || strings.Contains(out, secret) {
 		t.Fatalf("code %d: %s", code, out)
@@ -240,7 +241,8 @@ func TestKeyCommands(t *testing.T) {
 	if code, out, errs = cli(t, env, "keys", "revoke", id); code != 0 {
 		t.Fatalf("code %d: %s %s", code, out, errs)
 	}
-	soon(t, "the revoked key is refused", func() bool { return n.as(secret).hit(0).status == 401 })
+	testkit.AtMost(t, "a revoked key is refused", n.hears(), within)
+	n.as(secret).hit(0).is(401)
 	if code, _, errs = cli(t, env, "keys", "revoke", "key_nothing"); code != 1 || !strings.Contains(errs, "keys list") {
 		t.Errorf("code %d: %s", code, errs)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"quotad/internal/plans/sweep"
+
 	"quotad/internal/testkit"
 )
 

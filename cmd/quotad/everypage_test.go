@@ -16,7 +16,7 @@ var pagePattern = regexp.MustCompile(`[{(]"(GET|POST) (/[^"]*)", page\.(Anyone|C
 type listedPage struct{ method, path, who string }
 
 // listedPages are all pages, as the source lists them: a new one cannot be forgotten here.
-func listedPages(t *testing.T) (all []listedPage) {
+func listedPages(t testing.TB) (all []listedPage) {
 	t.Helper()
 	files, err := filepath.Glob("../../internal/web/*/*.go")
 	if err != nil {

@@ -78,7 +78,7 @@ func stored(t testing.TB, databaseURL string) string {
 	}
 	defer conn.Close(ctx)
 	rows, _ := conn.Query(ctx, `SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace
-		AND relname NOT IN ('key_uses', 'nodes', 'decisions', 'outbox', 'events', 'event_number', 'seller_calls', 'clock_calls', 'threshold_changes') ORDER BY 1`)
+		AND relname NOT IN ('key_uses', 'nodes', 'decisions', 'outbox', 'events', 'event_number', 'seller_calls', 'clock_calls', 'owed_calls', 'threshold_changes') ORDER BY 1`)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(tables) < 8 {
 		t.Fatalf("tables %v: %v", tables, err)

@@ -29,11 +29,12 @@ type front struct {
 	ending  atomic.Bool // each answer ends its connection
 	failed  chan error  // a listener broke
 	running sync.WaitGroup
+	atLeast func(time.Duration) time.Duration // of the settings
 }
 
 // openFront takes the ports and begins to answer on them.
 func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, error) {
-	f := &front{log: log, failed: make(chan error, 2)}
+	f := &front{log: log, failed: make(chan error, 2), atLeast: s.atLeast}
 	f.use(http.HandlerFunc(starting), http.HandlerFunc(starting))
 	config, err := s.tlsConfig(log)
 	if err != nil {
@@ -71,12 +72,21 @@ func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handle
 	// net/http logs single connections that their clients broke. That is worth no more than
 	// debug.
 	server.ErrorLog = slog.NewLogLogger(f.log.Handler(), slog.LevelDebug)
+	f.lengthen(server.Server)
 	f.servers = append(f.servers, server)
 	f.running.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			f.failed <- fmt.Errorf("serving %s: %w", listener.Addr(), err)
 		}
 	})
+}
+
+// lengthen is atLeast for the deadlines of clients. A write may come after the time for the request
+// and the time for its decision.
+func (f *front) lengthen(server *http.Server) {
+	server.ReadHeaderTimeout, server.ReadTimeout = f.atLeast(server.ReadHeaderTimeout), f.atLeast(server.ReadTimeout)
+	write := max(server.WriteTimeout, 3*f.atLeast(0))
+	server.WriteTimeout, server.HTTP2.WriteByteTimeout = write, write
 }
 
 // connectionClose is the value of the header Connection in answers of a node that drains.

@@ -23,7 +23,7 @@ func askedHealth(t *testing.T, env map[string]string, args ...string) (code int,
 // is what /readyz says.
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	n := start(t, "", "--listen=:0", "--drain-delay=1s")
+	n := start(t, "", "--listen=:0", "--drain-delay=1m")
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(n.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -39,10 +39,11 @@ func TestHealth(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- n.stop() }()
-	soon(t, "a node that stops is not ready", func() bool {
+	testkit.Eventually(t, "a node that stops is not ready", func() bool {
 		code, _, errs := askedHealth(t, env)
 		return code == 1 && strings.Contains(errs, "503") && strings.Contains(errs, "stopping")
 	})
+	n.endDrain()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -68,7 +69,7 @@ func TestHealthOfWhatIsSilent(t *testing.T) {
 	if code, _, errs := askedHealth(t, nil, "--listen="+silent.Addr().String()); code != 1 {
 		t.Errorf("code %d: %s", code, errs)
 	}
-	testkit.AtMost(t, "the check", time.Since(began), healthLimit+time.Second)
+	testkit.AtMost(t, "a check of what is silent", time.Since(began), healthLimit+time.Second)
 }
 
 // The image and the compose file say what quotad understands, and are built from all that quotad is

@@ -61,7 +61,7 @@ func (h *heartbeat) run(ctx context.Context) {
 // beat writes once. Of a minute it writes the sum so far, so that nothing counts twice where the
 // answer to a write was lost. Only the first write of a minute may count again what such a one had.
 func (h *heartbeat) beat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, beatLimit)
+	ctx, cancel := context.WithTimeout(ctx, h.node.atLeast(beatLimit))
 	defer cancel()
 	now, err := h.node.clock.Now(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 func (h *heartbeat) end(ctx context.Context) {
 	err := h.beat(ctx)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, beatLimit)
+		ctx, cancel := context.WithTimeout(ctx, h.node.atLeast(beatLimit))
 		defer cancel()
 		err = h.node.store.EndNode(ctx, h.row.ID)
 	}

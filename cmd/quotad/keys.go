@@ -16,17 +16,17 @@ import (
 
 type createKey struct {
 	common
-	Name      string `argument:"" required:"" placeholder:"TEXT" help:"What the key is for."`
-	Scope     string `argument:"" required:"" placeholder:"admin|support|backend|read" enum:"admin,support,backend,read" help:"What it may do: backend hits and reads quotas; read does every GET of a customer, plan or meter; support does that and writes overrides; admin does everything."`
-	ExpiresAt string `argument:"" placeholder:"TIME" help:"When it stops working, such as 2026-12-31T00:00:00Z. Default: never."`
+	Name      string  `argument:"" required:"" placeholder:"TEXT" help:"What the key is for."`
+	Scope     string  `argument:"" required:"" placeholder:"admin|support|backend|read" enum:"admin,support,backend,read" help:"What it may do: backend hits and reads quotas; read does every GET of a customer, plan or meter; support does that and writes overrides; admin does everything."`
+	ExpiresAt *string `argument:"" placeholder:"TIME" help:"When it stops working, such as 2026-12-31T00:00:00Z. Default: never."`
 }
 
 // run prints only the secret to stdout, and all else to stderr. So a shell can send the secret
 // to a file or a program, and no screen shows it.
 func (k *createKey) run(ctx context.Context, p *program) error {
 	var expires *time.Time
-	if k.ExpiresAt != "" {
-		us, err := calendar.ParseInstant(k.ExpiresAt)
+	if k.ExpiresAt != nil {
+		us, err := calendar.ParseInstant(*k.ExpiresAt)
 		if err != nil {
 			return badSetting("expires-at", "must be an RFC 3339 time such as 2026-12-31T00:00:00Z, in UTC before the year 10000")
 		}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
@@ -84,9 +85,9 @@ func testKilledUnderHits(t *testing.T) {
 	ctx, stop := context.WithCancel(testkit.Context(t))
 	defer stop()
 	var clients sync.WaitGroup
-	errs := make([]error, customers)
+	errs, seed := make([]error, customers), testkit.Seed(t)
 	for c := range customers {
-		r := rand.New(rand.NewPCG(20, uint64(c)))
+		r := rand.New(rand.NewPCG(seed, uint64(c)))
 		clients.Go(func() {
 			for ctx.Err() == nil && errs[c] == nil {
 				errs[c] = h.hit(context.WithoutCancel(ctx), c, 1+r.Int64N(5))
@@ -99,7 +100,7 @@ func testKilledUnderHits(t *testing.T) {
 		if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		p.waitEnd()
+		p.waitEnd(30 * time.Second)
 		p = launch(t, dir, flags...)
 		h.url.Store(&p.url)
 	}

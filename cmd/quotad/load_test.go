@@ -70,7 +70,9 @@ type tally struct {
 // closed or nobody answers any more; the returned function waits for all of them.
 func (n *testNode) fire(callers int, stop <-chan struct{}, customers ...*tally) (wait func()) {
 	var all sync.WaitGroup
-	for range callers {
+	seed := testkit.Seed(n.t)
+	for caller := range callers {
+		r := rand.New(rand.NewPCG(seed, uint64(caller)))
 		all.Go(func() {
 			for {
 				select {
@@ -78,7 +80,7 @@ func (n *testNode) fire(callers int, stop <-chan struct{}, customers ...*tally) 
 					return
 				default:
 				}
-				c, cost := customers[rand.IntN(len(customers))], 1+rand.Int64N(3)
+				c, cost := customers[r.IntN(len(customers))], 1+r.Int64N(3)
 				status, answer, err := n.post(hitOf(c.customer, "requests", fmt.Sprintf(`,"cost":%d`, cost)))
 				switch {
 				case err != nil:

@@ -61,6 +61,7 @@ type node struct {
 	beats      *heartbeat
 	startBeats func()
 
+	atLeast         func(time.Duration) time.Duration // of the settings
 	ready, stopping atomic.Bool
 	stopBy          time.Time          // when requests and the engine are to have ended; set once it stops
 	cancel          context.CancelFunc // of what runs in the background
@@ -69,7 +70,7 @@ type node struct {
 
 // openNode wires the parts on a migrated database and starts what runs in the background.
 func openNode(ctx context.Context, s *settings, databaseURL string, front *front, log *slog.Logger) (*node, error) {
-	n := &node{log: log, url: front.urls[0], dataDir: s.embeddedDir(), front: front}
+	n := &node{log: log, url: front.urls[0], dataDir: s.embeddedDir(), front: front, atLeast: s.atLeast}
 	var err error
 	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true}); err != nil {
 		return nil, badDatabaseURL(err)
@@ -91,16 +92,17 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	}
 	stopwatch := newStopwatch()
 	n.clock = postgres.NewClock(databaseURL, log)
+	n.clock.Within, n.clock.Width = s.patience, s.patience
 	hooks := accounts.NewHooks(n.clock.Now, *s.CloseDelay)
 	n.catalog = catalog.New(n.pool, catalog.Options{
-		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Caps: hooks.CapPeriods, Log: log,
+		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Caps: hooks.CapPeriods, Within: s.patience, Log: log,
 	})
-	n.store = store.New(n.pool, store.Options{Committed: n.catalog.Committed, Billing: hooks.Billing(), Steady: n.clock.Steady})
+	n.store = store.New(n.pool, store.Options{Committed: n.catalog.Committed, Billing: hooks.Billing(), Steady: n.clock.Steady, Within: s.patience})
 	n.engine, err = quota.NewEngine(quota.Options{
 		Connect: postgres.Connector(databaseURL, session.SettingsWithin(s.DecideWithin)), DecideWithin: s.DecideWithin,
 		Confirm: n.catalog.Confirm, History: n.catalog.History,
 		Pool: n.reads, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
-		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, AlsoAdjusted: invoices.OpenAdjustments, Log: log,
+		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, AlsoAdjusted: invoices.OpenAdjustments, Patience: s.patience, Log: log,
 		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize, MaxNewValues: s.MaxNewValues, MaxReservations: s.MaxReservations,
 	})
 	if err != nil {
@@ -274,7 +276,7 @@ func (n *node) state() (state serve.State, reason string) {
 	if err := n.hindrance(); err != nil {
 		return serve.StateDegraded, reasonOf(err)
 	}
-	if !n.catalog.FreshWithin(degradedAfter) {
+	if !n.catalog.FreshWithin(n.atLeast(degradedAfter)) {
 		return serve.StateDegraded, "the database is too slow: changes are seen late"
 	}
 	return serve.StateReady, ""
@@ -315,11 +317,11 @@ func reasonOf(err error) string {
 // does not answer must not keep the process.
 func (n *node) close() error {
 	if n.stopBy.IsZero() { // it has not served
-		n.stopBy = time.Now().Add(stopLimit)
+		n.stopBy = time.Now().Add(n.atLeast(stopLimit))
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), n.stopBy)
 	defer cancel()
-	cutOff := n.stopBy.Add(goodbye)
+	cutOff := n.stopBy.Add(n.atLeast(goodbye))
 	var err error
 	if !doneBy(cutOff, func() {
 		err = n.engine.Close(ctx)
@@ -331,7 +333,7 @@ func (n *node) close() error {
 	if n.ready.Load() {
 		n.beats.end(ctx)
 	}
-	if soon := time.Now().Add(goodbye); soon.Before(cutOff) {
+	if soon := time.Now().Add(n.atLeast(goodbye)); soon.Before(cutOff) {
 		cutOff = soon
 	}
 	if !doneBy(cutOff, func() { n.clock.Close(); n.reads.Close(); n.pool.Close() }) {

@@ -13,6 +13,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
+	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 	"quotad/internal/web"
 	"quotad/internal/web/page"
@@ -27,9 +28,12 @@ const maxLogoRead = 1 << 20
 
 // brand reads how the portal looks.
 func (s *settings) brand() (page.Brand, error) {
-	b := page.Brand{Name: s.BrandName}
-	if utf8.RuneCountInString(s.BrandName) > maxBrandName || !utf8.ValidString(s.BrandName) || strings.ContainsFunc(s.BrandName, func(r rune) bool { return r < ' ' }) {
-		return b, badSetting("brand-name", "must be at most %d characters", maxBrandName)
+	b := page.Brand{Name: strings.TrimSpace(s.BrandName)}
+	if utf8.RuneCountInString(b.Name) > maxBrandName || !plans.PlainText(b.Name) {
+		return b, badSetting("brand-name", "must be at most %d characters, without control characters", maxBrandName)
+	}
+	if s.BrandName != "" && !plans.Says(b.Name) {
+		return b, badSetting("brand-name", plans.SeenRule)
 	}
 	if s.BrandAccent != "" {
 		if err := b.SetAccent(s.BrandAccent); err != nil {

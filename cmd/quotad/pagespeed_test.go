@@ -42,8 +42,7 @@ func TestPagesAreLight(t *testing.T) {
 	}
 }
 
-// TestPagesAreFast says how long pages take; in the long form it fails where something is
-// far off.
+// TestPagesAreFast says how long pages take; in its long form it fails where something is far off.
 func TestPagesAreFast(t *testing.T) {
 	n := start(t, "")
 	n.northwind()

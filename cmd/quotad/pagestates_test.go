@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 
@@ -253,7 +252,8 @@ func worksWithoutScript(t *testing.T, w *window) {
 	press("main button")
 	says("/portal ")
 	says("As of ")
-	time.Sleep(2500 * time.Millisecond) // a beat
+	_, lines := w.browser().stream("/portal/live")
+	beats(t, lines) // of a page with script
 	if state := eval[string](w, liveState); state != "still" {
 		t.Errorf("without script it is %s", state)
 	}

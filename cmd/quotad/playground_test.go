@@ -14,9 +14,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	n := start(t, "")
 	w := openWindow(t, n)
 	w.look(1280, "light", "/playground")
-	if _, err := chromedp.Call(w.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "no-preference"}}}); err != nil {
-		t.Fatal(err)
-	}
+	asked(w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "no-preference"}}})
 	typed := func(name, value string) {
 		t.Helper()
 		eval[bool](w, `(() => { const e = document.querySelector("form[data-play]").elements["`+name+`"]; e.value = "`+value+`"; return e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
@@ -24,8 +22,8 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	typed("limit", "50")
 	w.until("the new limit", `document.querySelector(".verdict").textContent.includes("where 50 were meant") && location.search.includes("limit=50&")`)
 
-	eval[bool](w, `document.querySelector("form[data-play] button.primary").click() || true`)
-	w.until("the play to begin", `document.querySelector("[data-admitted]").textContent === "0" || parseFloat(document.querySelector(".veil").getAttribute("width")) > 0`)
+	w.happens("the play to begin", `document.querySelector("[data-admitted]").textContent === "0" || parseFloat(document.querySelector(".veil").getAttribute("width")) > 0`,
+		func() { eval[int](w, `document.querySelector("form[data-play] button.primary").click();0`) })
 	w.until("the play to end", `parseFloat(document.querySelector(".veil").getAttribute("width")) === 0 && document.querySelector("[data-admitted]").textContent !== "0"`)
 	shown := eval[string](w, `[...document.querySelectorAll("[data-admitted],[data-refused]")].map(e => e.textContent).join(" ")`)
 	w.do("reload", chromedp.Reload())

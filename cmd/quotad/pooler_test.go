@@ -23,7 +23,12 @@ func TestPoolerInSessionMode(t *testing.T) {
 	if said := n.log.String(); strings.Contains(said, "level=ERROR") || strings.Contains(said, "level=WARN") {
 		t.Errorf("the log: %s", said)
 	}
-	// The server behind it is out of reach, and so is the database.
+	if err := n.stop(); err != nil {
+		t.Fatal(err)
+	}
+	// The server behind it is out of reach, and so is the database. The pooler says nothing then.
+	n = startBrief(t, pooler.URL())
+	n.hit(1).is(200) // a node lets in whom it knows
 	server.Stop()
 	testkit.Eventually(t, "a hit is let in without the server", func() bool {
 		a := n.hit(1)

@@ -23,12 +23,15 @@ func TestLongReadsHoldUpNoChange(t *testing.T) {
 	defer cancel()
 	connections := n.node.reads.Config().MaxConns
 	for range connections {
-		reading.Go(func() { _, _ = n.node.reads.Exec(long, "SELECT pg_sleep(25)") })
+		reading.Go(func() {
+			_, _ = n.node.reads.Exec(long, "SET statement_timeout = 0; SELECT pg_sleep(3600)", pgx.QueryExecModeSimpleProtocol)
+		})
 	}
 	busy := func() bool { return n.node.reads.Stat().AcquiredConns() == connections }
 	testkit.Eventually(t, "all connections are in use", busy)
 	n.do("PUT", "/v1/plans/basic", planOf(fixed("l", 50)), "If-Match: *").is(201)
-	testkit.Eventually(t, "the new plan counts", func() bool { return n.hit(1).is(200).num("limits.0.limit") == 50 })
+	n.hears()
+	n.hit(1).is(200).has("limits.0.limit", 50)
 	n.do("PUT", "/v1/customers/new", onPlan).is(201)
 	n.do("POST", "/v1/hits", strings.Replace(hitOf("acme", "requests", ""), "acme", "new", 1)).is(200)
 	if !busy() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -155,8 +156,36 @@ func TestPortalSessionsAreChecked(t *testing.T) {
 	} {
 		n.do("POST", "/v1/portal-sessions", `{"customer":"acme",`+body+`}`).is(422).has("errors.0.field", field)
 	}
-	for _, path := range []string{"//evil.example", "/portal/../admin", "/portal/enter/x", "/admin", `/portal\\x`} {
-		n.do("POST", "/v1/portal-sessions", `{"customer":"acme","path":"`+path+`"}`).is(422)
+	const id = "01234567-89ab-cdef-0123-456789abcdef"
+	opens := func(path string) bool {
+		t.Helper()
+		a := n.do("POST", "/v1/portal-sessions", `{"customer":"acme","path":"`+path+`"}`)
+		if a.status != 201 && a.status != 422 {
+			t.Errorf("%s: %d", path, a.status)
+		}
+		return a.status == 201
+	}
+	for _, path := range []string{
+		"", "//evil.example", "/portal/../admin", "/portal/enter/x", "/admin", `/portal\\x`, "/portal/live", "/portal/nothing", "/portal/invoices/" + id + "/pay",
+		"/portal/invoices/x", "/portal?x=%ff", "/portal?x=%00", "/portal?%zz", "/portal#x", "/portal/usage/", "/portal/us%61ge",
+	} {
+		if opens(path) {
+			t.Errorf("a link opens %q", path)
+		}
+	}
+	for _, path := range []string{"/portal?theme=dark", "/portal/usage?meter=requests&from=2026-01-01T00:00:00Z", "/portal/invoices?cursor=%20"} {
+		if !opens(path) {
+			t.Errorf("no link opens %q", path)
+		}
+	}
+	// Of the list of pages a link opens those that show something: no door, file, or way elsewhere.
+	noPage := regexp.MustCompile(`^/portal/$|^/portal/enter/|\.csv$|/file/`)
+	for _, p := range listedPages(t) {
+		path := strings.Replace(p.path, "/invoices/x", "/invoices/"+id, 1)
+		want := p.method == "GET" && strings.HasPrefix(path, "/portal") && !noPage.MatchString(path)
+		if opens(path) != want {
+			t.Errorf("%s %s: a link opens it: %t", p.method, path, !want)
+		}
 	}
 	n.do("POST", "/v1/portal-sessions", `{"customer":"acme","return_url":"https://app.example.com@evil.example/"}`).is(422)
 }
@@ -235,13 +264,15 @@ func TestAdminSessions(t *testing.T) {
 	b.get("/admin").is(200).says("a key", "scope read")
 	there := *b
 	there.url = other.url
-	testkit.Eventually(t, "the other node hears of the key", func() bool { return there.get("/admin").status == 200 })
+	other.hears() // of the key
+	there.get("/admin").is(200)
 	if all := stored(t, n.databaseURL); strings.Contains(all, secret) {
 		t.Error("the key is stored")
 	}
 	n.do("DELETE", "/v1/keys/"+id, "").is(204)
 	b.get("/admin").is(303)
-	testkit.Eventually(t, "the other node hears of it", func() bool { return there.get("/admin").status == 303 })
+	testkit.AtMost(t, "the other node hears of it", other.hears(), within)
+	there.get("/admin").is(303)
 }
 
 // Five wrong keys a minute are taken from an address.

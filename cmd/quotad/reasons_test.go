@@ -147,7 +147,7 @@ func testNoDescriptors(t *testing.T) {
 		}
 		open = append(open, conn)
 	}
-	soon(t, "the log says it", func() bool {
+	testkit.Eventually(t, "the log says it", func() bool {
 		return p.stderr.Count(`level=WARN msg="connections cannot be accepted; it is tried again"`) > 0 && p.stderr.Count("too many open files") > 0
 	})
 	time.Sleep(4 * time.Second)

@@ -101,11 +101,15 @@ func (n *node) stopServing(s *settings) {
 	n.stopping.Store(true)
 	n.log.Info("stopping")
 	if s.DrainDelay > 0 {
-		time.Sleep(s.DrainDelay) // a second signal ends the process
+		pause := time.Sleep // a second signal ends the process
+		if s.drain != nil {
+			pause = s.drain
+		}
+		pause(s.DrainDelay)
 	}
-	n.stopBy = time.Now().Add(stopLimit)
+	n.stopBy = time.Now().Add(n.atLeast(stopLimit))
 	n.pages.Stop() // open pages would hold their connections
-	ctx, cancel := context.WithTimeout(context.Background(), requestsLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), n.atLeast(requestsLimit))
 	defer cancel()
 	if err := n.front.shutdown(ctx); err != nil {
 		n.log.Warn("requests did not end in time and were cut off", "error", err)

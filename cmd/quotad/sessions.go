@@ -20,7 +20,7 @@ const (
 // would get no session whenever other clients connect first, and the hits of their customers
 // would fail.
 func (n *node) checkSessions(ctx context.Context, lanes int, databaseURL string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, n.atLeast(10*time.Second))
 	defer cancel()
 	conn, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {

@@ -91,10 +91,16 @@ type settings struct {
 	EventRetention *time.Duration `placeholder:"DURATION" help:"How long events are kept, 48h to 87600h. Default: 840h, 35 days. One for all nodes, see settings list."`
 	IDRetention    *time.Duration `name:"id-retention" placeholder:"DURATION" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. Default: 840h. One for all nodes, see settings list."`
 
-	stdout  io.Writer   // nil: os.Stdout
-	stderr  io.Writer   // the log; nil: os.Stderr
-	started func(*node) // tests: called when it serves
+	stdout   io.Writer           // nil: os.Stdout
+	stderr   io.Writer           // the log; nil: os.Stderr
+	started  func(*node)         // tests: called when it serves
+	patience time.Duration       // tests: how long this node waits at least until it gives something up
+	drain    func(time.Duration) // tests: waits for DrainDelay; nil: time.Sleep
 }
+
+// atLeast is a deadline of this node's, which a test may have made longer: on a machine that stalls
+// the usual one would end what the test is about.
+func (s *settings) atLeast(usual time.Duration) time.Duration { return max(usual, s.patience) }
 
 // Bounds of the numbers.
 const (
@@ -138,8 +144,8 @@ func (s *settings) check() error {
 		flag               string
 		value, least, most time.Duration
 	}{
-		{"request-timeout", s.RequestTimeout, time.Millisecond, maxRequestTimeout},
-		{"decide-within", s.DecideWithin, minDecideWithin, maxDecideWithin},
+		{"request-timeout", s.RequestTimeout, time.Millisecond, s.atLeast(maxRequestTimeout)},
+		{"decide-within", s.DecideWithin, minDecideWithin, s.atLeast(maxDecideWithin)},
 		{"start-timeout", s.StartTimeout, time.Millisecond, maxWait},
 		{"drain-delay", s.DrainDelay, 0, time.Hour},
 	} {

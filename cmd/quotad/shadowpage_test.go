@@ -69,8 +69,8 @@ func TestShadowsRefuseNothing(t *testing.T) {
 		}
 	}
 	call(w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "no-preference"}}})
-	eval[int](w, `document.querySelector("form[data-play] button.primary").click();0`)
-	w.until("the plays to move", `parseFloat(document.querySelector(".veil").getAttribute("width")) > 0`)
+	w.happens("the plays to move", `parseFloat(document.querySelector(".veil").getAttribute("width")) > 0`,
+		func() { eval[int](w, `document.querySelector("form[data-play] button.primary").click();0`) })
 	w.until("the plays to end", `[...document.querySelectorAll(".veil")].every(veil => parseFloat(veil.getAttribute("width")) === 0)`)
 	rows := text("#past table")
 	for row := range strings.SplitSeq(rows, "\n") {

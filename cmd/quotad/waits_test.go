@@ -27,7 +27,7 @@ type startingNode struct {
 func begin(t *testing.T, databaseURL string) *startingNode {
 	t.Helper()
 	address := freePort(t)
-	s := settingsOf(t, "--listen="+address, "--database-url="+databaseURL, "--admin-key="+testAdminKey)
+	s := settingsOf(t, "--listen="+address, "--database-url="+databaseURL, "--admin-key="+testAdminKey, "--start-timeout=1h")
 	n := &startingNode{
 		testNode: testNode{t: t, url: "http://" + address, key: testAdminKey, log: new(pgtest.Log), client: newClient()},
 		started:  make(chan *node, 1), ended: make(chan error, 1),
@@ -53,7 +53,6 @@ func (n *startingNode) waits(why string) {
 	if said := n.log.String(); !strings.Contains(said, why) {
 		n.t.Errorf("the log does not say %q: %s", why, said)
 	}
-	time.Sleep(500 * time.Millisecond)
 	for _, path := range []string{"/readyz", "/v1/hits"} {
 		response, err := n.client.Get(n.url + path)
 		if err != nil {

@@ -5,7 +5,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
+
+	"quotad/internal/testkit"
 )
 
 // billedNode has a test clock at the beginning of 2026, the meter requests and a monthly plan
@@ -52,13 +53,9 @@ func (n *node) runs(key string) string {
 // until waits until a customer is billed until an instant.
 func (n *node) until(key, want string) {
 	n.t.Helper()
-	var got any
-	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if got = n.want(200, "GET", "/v1/customers/"+key+"/billing", "").json["billed_until"]; got == want {
-			return
-		}
-	}
-	n.t.Fatalf("%s is billed until %v, want %s", key, got, want)
+	testkit.Eventually(n.t, key+" is billed until "+want, func() bool {
+		return n.want(200, "GET", "/v1/customers/"+key+"/billing", "").json["billed_until"] == want
+	})
 }
 
 func TestAccountIsThereFromTheFirst(t *testing.T) {

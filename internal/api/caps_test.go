@@ -293,7 +293,7 @@ func TestCapsOnTwoNodes(t *testing.T) {
 	hit(2, "200")
 	hit(1, "429 [cap]")
 	adjust(-2, "down")
-	time.Sleep(1100 * time.Millisecond) // so long a refusal may be believed
+	n.leap(n.nowOf().Add(1100 * time.Millisecond)) // so long a refusal may be believed
 	hit(2, "200")
 	hit(1, "429 [cap]")
 	if got := n.capOf("acme"); got != "10 10 0 0" {

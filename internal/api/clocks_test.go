@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -209,9 +209,9 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 	n, other := newNodeOn(t, url), newNodeOn(t, url)
 	n.onClock("2026-01-31T12:00:00Z", hourly)
 	for i, now := range []string{"2026-02-01T00:00:00Z", "2026-02-02T00:00:00Z", "2026-02-03T00:00:00Z"} {
-		for other.do("POST", "/v1/hits", `{"customer":"timed","meter":"requests","cost":0}`).status != 200 {
-			time.Sleep(time.Millisecond) // until it knows the customer
-		}
+		testkit.Eventually(t, "the other node knows the customer", func() bool {
+			return other.do("POST", "/v1/hits", `{"customer":"timed","meter":"requests","cost":0}`).status == 200
+		})
 		held, err := n.server.Catalog.Resolve(t.Context(), "timed", "requests", 0)
 		check(t, err)
 		n.setClock(now)

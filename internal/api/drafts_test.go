@@ -244,6 +244,7 @@ func TestCompareDraftHasBounds(t *testing.T) {
 	check(t, err)
 	_, err = n.store.Pool().Exec(ctx, `INSERT INTO counters (shard, customer, meter, total) SELECT s, c, 1, c FROM unnest($1::smallint[], $2::bigint[]) AS i(s, c)`, shards, ids)
 	check(t, err)
+	n.server.Deadline = 15 * time.Second
 	got := n.want(200, "POST", "/v1/plans/pro/draft/compare", `{}`)
 	if got.json["chosen"] != 1000.0 || got.json["others"] != true {
 		t.Errorf("%s", got.text[:min(len(got.text), 500)])
@@ -273,7 +274,7 @@ func TestPlaysTakePlaces(t *testing.T) {
 	n.server.Deadline = testkit.Patience
 	answered := make(chan int)
 	go func() { answered <- n.do("POST", "/v1/plans/pro/draft/play", play).status }()
-	eventually(t, "the play waits", func() bool { return n.server.drafts.Heavy.Waiting() == 1 })
+	testkit.Eventually(t, "the play waits", func() bool { return n.server.drafts.Heavy.Waiting() == 1 })
 	n.server.drafts.Heavy.GiveBack()
 	if got := <-answered; got != 200 {
 		t.Errorf("the play that waited: %d", got)

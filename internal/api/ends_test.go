@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -170,8 +169,7 @@ func TestSuspensionOnOtherNodes(t *testing.T) {
 		want         int
 	}{{200, "PUT", `{"reason":"x"}`, 403}, {204, "DELETE", "", 200}, {200, "PUT", `{"reason":"x"}`, 403}} {
 		n.want(step.status, step.method, ofSuspension, step.body)
-		what := fmt.Sprintf("%d after %s", step.want, step.method)
-		testkit.AtMost(t, what, testkit.Eventually(t, what, func() bool { return other.do("POST", "/v1/hits", hit).status == step.want }), time.Second)
+		other.heeds(fmt.Sprintf("%d after %s", step.want, step.method), n, func() bool { return other.do("POST", "/v1/hits", hit).status == step.want })
 		for range 20 {
 			other.want(step.want, "POST", "/v1/hits", hit)
 			n.want(step.want, "POST", "/v1/hits", hit)
@@ -250,15 +248,18 @@ func TestEndsInRealTime(t *testing.T) {
 	nodes := []*node{n, newNodeOn(t, url)}
 	n.made2("acme", "")
 	n.bill(200, "acme", fmt.Sprintf(`{"ends_at":%q}`, n.nowOf().Add(time.Hour).UTC().Format(time.RFC3339Nano))) // it is moved
-	ends := n.nowOf().Add(1500 * time.Millisecond).UTC().Truncate(time.Microsecond)
+	ends := n.nowOf().Add(30 * time.Minute).UTC().Truncate(time.Microsecond)
 	n.bill(200, "acme", fmt.Sprintf(`{"ends_at":%q}`, ends.Format(time.RFC3339Nano)))
 	check(t, nodes[1].server.Catalog.CatchUp(t.Context(), n.server.Catalog.Applied()))
 	admitted, refused := 0, 0
 	for refused < 20 {
+		if admitted == 20 {
+			n.leap(ends.Add(-200 * time.Millisecond))
+		}
 		id := fmt.Sprint(admitted + refused)
 		for i, body := range []string{`{"customer":"acme","meter":"requests"}`, `{"customer":"acme","meter":"others","id":"` + id + `"}`} {
 			switch got := nodes[(admitted+refused)%2].do("POST", "/v1/hits", body); {
-			case got.status == 403 && got.json["type"] == "/problems/ended" && !n.nowOf().Before(ends):
+			case got.status == 403 && got.json["type"] == "/problems/ended" && !n.nowOf().Before(ends.Add(-inexact)):
 				refused++
 			case got.status == 200:
 				at, err := time.Parse(time.RFC3339Nano, got.json["at"].(string))
@@ -271,13 +272,10 @@ func TestEndsInRealTime(t *testing.T) {
 			}
 		}
 	}
-	if admitted < 4 {
-		t.Errorf("%d admitted before the end: the test says little", admitted)
-	}
+	t.Logf("%d admitted before the end", admitted)
 	n.bill(200, "acme", `{"ends_at":null}`)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
-	took := testkit.Eventually(t, "the other node admits again", func() bool {
+	nodes[1].heeds("the end is lifted", n, func() bool {
 		return nodes[1].do("POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`).status == 200
 	})
-	testkit.AtMost(t, "to be admitted on the other node after the end was lifted", took, time.Second)
 }

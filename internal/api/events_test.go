@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"quotad/internal/events"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -39,7 +40,7 @@ func (n *node) told(query string) (lines []string) {
 // tells waits until the events that a query asks for are these, and no others.
 func (n *node) tells(query string, want ...string) {
 	n.t.Helper()
-	eventually(n.t, "events to be shown", func() bool {
+	testkit.Eventually(n.t, "events to be shown", func() bool {
 		var waiting int
 		check(n.t, n.store.Pool().QueryRow(n.t.Context(), "SELECT count(*) FROM outbox").Scan(&waiting))
 		return waiting == 0
@@ -99,7 +100,7 @@ func TestEventsOfALife(t *testing.T) {
 	n.settled("2026-03-01T02:00:00Z")
 	n.settled("2026-03-01T04:00:00Z")
 	n.want(200, "PUT", "/v1/sellers/default", `{"name":"Us"}`, "If-Match", "*")
-	eventually(t, "the reissue to be finalized", func() bool { return len(n.drafts()) == 0 })
+	testkit.Eventually(t, "the reissue to be finalized", func() bool { return len(n.drafts()) == 0 })
 	n.scheduled(201, `{"plan":"pro"}`)
 	n.bill(200, "acme", `{"ends_at":"period_end"}`)
 	n.setTo("2026-03-15T04:00:00Z")

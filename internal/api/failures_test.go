@@ -35,7 +35,7 @@ func TestWrongKeysAreLimited(t *testing.T) {
 	}
 	was := n.want(201, "POST", "/v1/keys", `{"name":"a","scope":"backend"}`).json
 	n.want(204, "DELETE", "/v1/keys/"+was["id"].(string), "")
-	eventually(t, "the revocation", func() bool {
+	testkit.Eventually(t, "the revocation", func() bool {
 		return n.do("POST", "/v1/hits", oneHit, "Authorization", "Bearer "+was["secret"].(string)).status == 401
 	})
 	for range 20 {
@@ -99,7 +99,7 @@ func TestWrongKeysOnTheFastPath(t *testing.T) {
 		}
 	}
 	// A request that comes before net/http has put the one before away is net/http's.
-	eventually(t, "a request on the fast path", func() bool {
+	testkit.Eventually(t, "a request on the fast path", func() bool {
 		if got := send(); got != 429 {
 			t.Errorf("a later request: %d, not 429", got)
 		}

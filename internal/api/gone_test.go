@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // A watched writer counts the writes of an answer. The second one waits until the client has gone.
@@ -58,7 +60,7 @@ func TestGoneClientEndsItsAnswer(t *testing.T) {
 	wait := func(what string, event <-chan struct{}) {
 		select {
 		case <-event:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatal(what)
 		}
 	}

@@ -2,19 +2,23 @@ package api
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api/serve"
@@ -51,6 +55,7 @@ type node struct {
 	doc      *openapi3.T
 	state    serve.State
 	reason   string
+	ahead    *atomic.Int64 // see leap
 }
 
 func newNode(t testing.TB) *node { return newNodeOn(t, pgtest.NewDatabase(t)) }
@@ -59,33 +64,47 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	t.Helper()
 	ctx := testkit.Context(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
-	pool, err := postgres.Open(ctx, databaseURL, postgres.PoolOptions{})
+	patientURL := pgtest.Patiently(databaseURL)
+	pool, err := postgres.Open(ctx, patientURL, postgres.PoolOptions{StatementTimeout: testkit.Patience, Params: patientPool})
 	check(t, err)
 	t.Cleanup(pool.Close)
-	clock := postgres.NewClock(databaseURL, log)
+	clock := postgres.NewClock(patientURL, log)
+	clock.Within = testkit.Patience
 	t.Cleanup(clock.Close)
+	ahead := aheadOf(databaseURL)
+	now := patientNow(clock, ahead)
+	estimate := func() (us int64, ok bool) {
+		us, ok = clock.Estimate()
+		return us + ahead.Load(), ok
+	}
 	start := time.Now()
 	stopwatch := func() time.Duration { return time.Since(start) }
-	hooks := accounts.NewHooks(clock.Now, 10*time.Second)
-	catalog := catalog.New(pool, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Caps: hooks.CapPeriods, Within: testkit.Patience, Log: log})
-	store := store.New(pool, store.Options{Committed: catalog.Committed, Billing: hooks.Billing()})
+	hooks := accounts.NewHooks(now, 10*time.Second)
+	catalog := catalog.New(pool, catalog.Options{
+		Monotonic: stopwatch, Now: now, Caps: hooks.CapPeriods, Within: testkit.Patience, Freshness: testkit.Patience, Log: log,
+	})
+	store := store.New(pool, store.Options{
+		Committed: catalog.Committed, Billing: hooks.Billing(), Within: testkit.Patience,
+		Steady: func(_ context.Context, us int64) int64 { return us + ahead.Load() },
+	})
 	background, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- catalog.Run(background) }()
-	sweeper := sweep.NewSweeper(store, clock.Now, log)
+	sweeper := sweep.NewSweeper(store, now, log)
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() { sweeper.Run(background) })
 	numberer := events.NewNumberer(pool, events.MinRetention, log)
+	numberer.Within = testkit.Patience
 	sweeping.Go(func() { numberer.Run(background) })
 	hooked := webhooks.New(pool, true)
-	sender := webhooks.NewSender(hooked, clock.Now, log)
+	sender := webhooks.NewSender(hooked, now, log)
 	sweeping.Go(func() { sender.Run(background) })
 	options := quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
-			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
+			return postgres.Connect(ctx, patientURL, patientSettings)
 		},
 		Confirm: catalog.Confirm, History: catalog.History,
-		Pool: pool, Now: clock.Now, Wall: time.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
+		Pool: pool, Now: now, Wall: time.Now, Stopwatch: stopwatch, Patience: testkit.Patience, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
 		AlsoAdjusted: invoices.OpenAdjustments,
 	}
 	for _, f := range change {
@@ -94,35 +113,34 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	engine, err := quota.NewEngine(options)
 	check(t, err)
 	edits := sweep.NewThresholds(sweep.ThresholdsOptions{
-		Store: store, Now: clock.Now, CatchUp: catalog.CatchUp, Targets: catalog.CappedTargets, Notify: engine.Notify, Log: log,
+		Store: store, Now: now, CatchUp: catalog.CatchUp, Targets: catalog.CappedTargets, Notify: engine.Notify, Log: log,
 	})
 	sweeping.Go(func() { edits.Run(background) })
 	accounts := accounts.New(store, hooks)
 	invoices := invoices.New(accounts, time.Hour)
 	bills := closing.New(closing.Options{
 		Pool: pool, Accounts: accounts, Invoices: invoices, Catalog: catalog, Engine: engine, Stopwatch: stopwatch, Log: log,
+		FenceTime: testkit.Patience,
 	})
 	var billing sync.WaitGroup
 	billing.Go(func() { bills.Run(background) })
 	t.Cleanup(func() {
-		closing, done := context.WithTimeout(context.Background(), 5*time.Second)
-		defer done()
-		_ = engine.Close(closing) // some tests take its database away
+		_ = engine.Close(testkit.Bounded(t)) // some tests take its database away
 		cancel()
 		sweeping.Wait()
 		billing.Wait()
 		check(t, <-ended)
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
-	n := &node{t: t, store: store, state: serve.StateReady, database: databaseURL}
-	n.server = New(Options{Webhooks: hooked, Sender: sender, Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Options: serve.Options{
+	n := &node{t: t, store: store, state: serve.StateReady, database: databaseURL, ahead: ahead}
+	n.server = New(Options{Webhooks: hooked, Sender: sender, Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch, Page: testkit.Patience}), Options: serve.Options{
 		Engine: engine, Catalog: catalog, Store: store, Accounts: accounts, Invoices: invoices, Closing: bills, Ready: func() (serve.State, string) { return n.state, n.reason },
-		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
+		Now: now, Estimate: estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
 		Deadline: testkit.Patience, // a stall of the machine is none of quotad
 	}})
+	n.server.imports.Wait = testkit.Patience
 	web := httptest.NewUnstartedServer(nil)
-	web.Config = NewHTTPServer(n.server.Handler(), time.Now).Server
-	web.Config.ReadHeaderTimeout, web.Config.ReadTimeout, web.Config.WriteTimeout = testkit.Patience, testkit.Patience, testkit.Patience
+	web.Config = newPatientServer(n.server.Handler()).Server
 	web.Listener = fastpath.Listener(web.Listener)
 	web.Start()
 	t.Cleanup(web.Close)
@@ -143,6 +161,87 @@ func (n *node) hasty(deadline time.Duration) *node {
 	n.t.Cleanup(web.Close)
 	other.url = web.URL
 	return &other
+}
+
+// patientPool and patientSettings are those of sessions that wait for their node, and for locks, as long
+// as a test does.
+var (
+	patientPool     = map[string]string{"idle_in_transaction_session_timeout": strconv.FormatInt(testkit.Patience.Milliseconds(), 10)}
+	patientSettings = func() map[string]string {
+		settings := maps.Clone(session.SessionSettings)
+		maps.Copy(settings, patientPool)
+		settings["lock_timeout"] = patientPool["idle_in_transaction_session_timeout"]
+		return settings
+	}()
+)
+
+// patientNow is a clock's Now that asks the database again where its answer came too late to be exact.
+// The nodes' clocks may be ahead of it, see leap.
+func patientNow(clock *postgres.Clock, ahead *atomic.Int64) func(context.Context) (int64, error) {
+	return func(ctx context.Context) (us int64, err error) {
+		for {
+			us, err = clock.Now(ctx)
+			_, away := errors.AsType[*pgconn.ConnectError](err)
+			if !errors.Is(err, postgres.ErrClockUnsure) || away && !errors.Is(err, context.DeadlineExceeded) || !postgres.Sleep(ctx, 10*time.Millisecond) {
+				return us + ahead.Load(), err
+			}
+		}
+	}
+}
+
+// aheads has by how many µs the clocks of all nodes on a database are ahead of it, by its URL.
+var aheads sync.Map
+
+func aheadOf(databaseURL string) *atomic.Int64 {
+	all, _ := aheads.LoadOrStore(databaseURL, new(atomic.Int64))
+	return all.(*atomic.Int64)
+}
+
+// leap sets the clocks of all nodes on the database to an instant, if that is yet to come: a test that
+// waited for it would have to be done by then with what comes before it.
+func (n *node) leap(to time.Time) {
+	n.t.Helper()
+	us, ok := n.server.Estimate() // in an outage, too
+	if !ok {
+		var err error
+		us, err = n.server.Now(testkit.Context(n.t))
+		check(n.t, err)
+	}
+	n.ahead.Add(max(0, to.UnixMicro()-us))
+}
+
+// nowOf is the time by the database and the nodes on it.
+func (n *node) nowOf() (now time.Time) {
+	n.t.Helper()
+	check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), `SELECT clock_timestamp()`).Scan(&now))
+	return now.Add(time.Duration(n.ahead.Load()) * time.Microsecond)
+}
+
+// inexact is how well nodes know the database's clock, and so each other's.
+const inexact = 100 * time.Millisecond
+
+// heeds asks a node until it answers by what another node has written. It has to from when it has heard
+// of that on. That takes a second at most, which the long tests claim.
+func (n *node) heeds(what string, writer *node, answered func() bool) {
+	n.t.Helper()
+	change := writer.server.Catalog.Applied()
+	took := testkit.Eventually(n.t, what, func() bool {
+		heard := n.server.Catalog.Applied() >= change
+		is := answered()
+		if !is && heard {
+			n.t.Fatalf("the node has heard of it, and this is not so: %s", what)
+		}
+		return is
+	})
+	testkit.AtMost(n.t, what, took, time.Second)
+}
+
+// newPatientServer is NewHTTPServer for clients on a slow machine.
+func newPatientServer(handler http.Handler) *fastpath.Server {
+	s := NewHTTPServer(handler, time.Now)
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = testkit.Patience, testkit.Patience, testkit.Patience, testkit.Patience
+	s.HTTP2.WriteByteTimeout = testkit.Patience
+	return s
 }
 
 // openAPI is the document that all nodes serve. It takes a while to be read.
@@ -247,17 +346,6 @@ func (n *node) want(status int, method, path, body string, headers ...string) re
 		n.t.Fatalf("%s %s %s: status %d, want %d: %s", method, path, body, got.status, status, got.text)
 	}
 	return got
-}
-
-// eventually waits for a condition that changes bring about within a second, and a little
-// more for the machine.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(3 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // faultOf sends a request that is wrong, and returns its status and the fields at fault.

@@ -73,6 +73,43 @@ func TestRefusedIDsAreJudgedAnew(t *testing.T) {
 	n.standing("acme", 8, 0)
 }
 
+// Another batch under a key is refused whole, be it longer, shorter or for more customers. A batch of
+// which nothing was admitted keeps nothing.
+func TestOtherBatchesUnderAKey(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.setUp(hourly)
+	n.want(201, "PUT", "/v1/customers/initech", `{"name":"x","plan":"pro","timezone":"UTC"}`)
+	batch := func(costs ...int) string {
+		var hits []string
+		for _, cost := range costs {
+			hits = append(hits, fmt.Sprintf(`{"customer":"acme","meter":"requests","cost":%d}`, cost))
+		}
+		return `{"hits":[` + strings.Join(hits, ",") + `]}`
+	}
+	// Of the first batch under each key only the second hit is admitted.
+	n.want(200, "POST", "/v1/hits/batch", batch(9, 1), "Idempotency-Key", "k")
+	n.standing("acme", 1, 0)
+	for _, other := range []string{
+		batch(9, 1, 1), batch(9), batch(1), batch(1, 9), batch(1, 1),
+		`{"atomic":true,"hits":[{"customer":"acme","meter":"requests","cost":1}]}`,
+		`{"hits":[{"customer":"initech","meter":"requests"},{"customer":"acme","meter":"requests"}]}`,
+		`{"hits":[{"customer":"initech","meter":"requests"},{"customer":"acme","meter":"requests","id":"own"}]}`,
+	} {
+		if got := n.want(422, "POST", "/v1/hits/batch", other, "Idempotency-Key", "k"); got.json["type"] != "/problems/id-reused" {
+			t.Errorf("%s: %s", other, got.text)
+		}
+	}
+	n.standing("acme", 1, 0)
+	n.standing("initech", 0, 0)
+	// Of another customer the key is free, and so is one under which nothing was admitted.
+	n.want(200, "POST", "/v1/hits/batch", strings.ReplaceAll(batch(2), "acme", "initech"), "Idempotency-Key", "k")
+	n.standing("initech", 2, 0)
+	n.want(200, "POST", "/v1/hits/batch", batch(9, 9), "Idempotency-Key", "none")
+	n.want(200, "POST", "/v1/hits/batch", batch(1), "Idempotency-Key", "none")
+	n.standing("acme", 2, 0)
+}
+
 // A batch that is sent again with its key charges what was not charged yet.
 func TestBatchesWithKeys(t *testing.T) {
 	t.Parallel()
@@ -104,8 +141,8 @@ func TestBatchesWithKeys(t *testing.T) {
 	if got := n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","id":"own"}`); got.json["replayed"] != true {
 		t.Errorf("a hit's own id: %s", got.text)
 	}
-	got := n.want(200, "POST", "/v1/hits/batch", `{"hits":[{"customer":"acme","meter":"requests","cost":2}]}`, "Idempotency-Key", `k`)
-	if !strings.Contains(got.text, "/problems/id-reused") {
+	got := n.want(422, "POST", "/v1/hits/batch", `{"hits":[{"customer":"acme","meter":"requests","cost":2}]}`, "Idempotency-Key", `k`)
+	if got.json["type"] != "/problems/id-reused" {
 		t.Errorf("another batch: %s", got.text)
 	}
 	// Twice in one batch is once.

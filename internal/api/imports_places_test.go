@@ -9,6 +9,7 @@ import (
 
 	"quotad/internal/api/imports"
 	"quotad/internal/quota/queue"
+	"quotad/internal/testkit"
 )
 
 // Imports whose clients send nothing turn no other away, and have no place that others need. No
@@ -61,7 +62,7 @@ func TestImportsWaitForAPlace(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":1000}`)
-	n.server.imports.Wait, n.server.imports.Pause = 200*time.Millisecond, time.Millisecond
+	n.server.imports.Wait, n.server.imports.Pause = 10*time.Second, time.Millisecond // for its body and its answer, too
 	takeAll(n.server.imports.Groups)
 	line := usageLine("0", 1, "2026-01-31T12:00:00Z")
 	got := n.want(200, "POST", "/v1/imports", line, "Content-Type", "application/x-ndjson")
@@ -70,7 +71,7 @@ func TestImportsWaitForAPlace(t *testing.T) {
 		t.Errorf("without a place: %v", e)
 	}
 	n.server.imports.Groups.GiveBack()
-	n.server.imports.Wait = imports.DefaultWait
+	n.server.imports.Wait = testkit.Patience
 	n.imported(line, 1, 0, 0)
 	n.standing("acme", 1, 0)
 }

@@ -51,7 +51,7 @@ func TestImportsAnswerMeanwhile(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	secure := httptest.NewUnstartedServer(nil)
-	secure.Config = NewHTTPServer(n.server.Handler(), time.Now).Server
+	secure.Config = newPatientServer(n.server.Handler()).Server
 	secure.EnableHTTP2 = true
 	secure.StartTLS()
 	defer secure.Close()
@@ -143,9 +143,9 @@ func TestImportsThatBreakOff(t *testing.T) {
 		n.standing("acme", float64(whole), 0)
 	}
 	cut(whole, 0, 400, "the body ended before it was complete", func(conn net.Conn) { check(t, conn.(*net.TCPConn).CloseWrite()) })
-	n.server.imports.Wait = 300 * time.Millisecond
+	n.server.imports.Wait = 10 * time.Second // for the database, too
 	cut(0, whole, 408, "the body did not arrive in time", func(net.Conn) {})
-	n.server.imports.Wait = imports.DefaultWait
+	n.server.imports.Wait = testkit.Patience
 	n.imported(all, 100-whole, whole, 0)
 	n.standing("acme", 100, 0)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/internal/api/imports"
+	"quotad/internal/testkit"
 )
 
 // imported sends lines and returns the answer, which must have these counts.
@@ -146,7 +147,7 @@ func TestBalancesComeBack(t *testing.T) {
 		b.want(429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
 	}
 	a.imported(balanceLine("1", "acme", "year", 2), 1, 0, 0)
-	eventually(t, "the other node", func() bool { return b.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`).status == 200 })
+	testkit.Eventually(t, "the other node", func() bool { return b.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`).status == 200 })
 	a.standing("acme", 3, 0)
 	a.booked("acme", 4)
 }

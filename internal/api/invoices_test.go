@@ -5,21 +5,20 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
+
+	"quotad/internal/testkit"
 )
 
 // billed sets the clock and waits for an invoice of a status.
 func (n *node) billed(now, status string) map[string]any {
 	n.t.Helper()
 	n.want(200, "PUT", "/v1/test-clocks/clock", `{"now":"`+now+`"}`)
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		items := n.want(200, "GET", "/v1/invoices?customer=acme&test_clock=any&status="+status, "").json["items"].([]any)
-		if len(items) == 1 {
-			return items[0].(map[string]any)
-		}
-	}
-	n.t.Fatalf("at %s there is no invoice that is %s", now, status)
-	return nil
+	var items []any
+	testkit.Eventually(n.t, "an invoice that is "+status+", at "+now, func() bool {
+		items = n.want(200, "GET", "/v1/invoices?customer=acme&test_clock=any&status="+status, "").json["items"].([]any)
+		return len(items) == 1
+	})
+	return items[0].(map[string]any)
 }
 
 // drawn fails unless an invoice with a charge for a setup, acme's only final one, is there in each form.

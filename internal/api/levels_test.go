@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
+
+	"quotad/internal/testkit"
 )
 
 // seatsNode is a billedNode with the level meter seats, on a plan of 10 dollars a seat and at most 20
@@ -142,10 +143,5 @@ func (n *node) finalized(key string) {
 	list := func(status string) int {
 		return len(n.want(200, "GET", "/v1/invoices?test_clock=any&customer="+key+status, "").json["items"].([]any))
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if list("") > 0 && list("&status=draft") == 0 {
-			return
-		}
-	}
-	n.t.Fatal("a draft stays one")
+	testkit.Eventually(n.t, "no draft stays one", func() bool { return list("") > 0 && list("&status=draft") == 0 })
 }

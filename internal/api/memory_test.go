@@ -82,7 +82,7 @@ func (n *node) unfinishedBodies(t *testing.T, connection int64) {
 	for _, conn := range conns {
 		check(t, conn.Close())
 	}
-	eventually(t, "all is given back", func() bool { return n.server.Memory.Taken() == 0 })
+	testkit.Eventually(t, "all is given back", func() bool { return n.server.Memory.Taken() == 0 })
 	n.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 }
 
@@ -94,9 +94,9 @@ func TestBodiesTakeWhatHasCome(t *testing.T) {
 	for sent, taken := range map[int]int64{1: 0, respond.Free - 1: 0, respond.Free + 1: 3 * respond.Free} {
 		one := n.unfinished(request.MaxBatchBody, sent)
 		time.Sleep(50 * time.Millisecond)
-		eventually(t, strconv.Itoa(sent)+" bytes", func() bool { return n.server.Memory.Taken() == taken })
+		testkit.Eventually(t, strconv.Itoa(sent)+" bytes", func() bool { return n.server.Memory.Taken() == taken })
 		check(t, one.Close())
-		eventually(t, "none is taken", func() bool { return n.server.Memory.Taken() == 0 })
+		testkit.Eventually(t, "none is taken", func() bool { return n.server.Memory.Taken() == 0 })
 	}
 	_, err := io.WriteString(conn, batchOf(request.MaxBatchBody-1)) // each read gets what is there
 	check(t, err)
@@ -115,7 +115,7 @@ func TestUnfinishedBodiesOfOneKey(t *testing.T) {
 	for range 50 {
 		n.unfinished(request.MaxBatchBody, 200<<10)
 	}
-	eventually(t, "half is taken, as far as whole bodies fit", func() bool { return n.server.Memory.Taken() > 3<<19 })
+	testkit.Eventually(t, "half is taken, as far as whole bodies fit", func() bool { return n.server.Memory.Taken() > 3<<19 })
 	got := n.do("POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 	if wantBusy(t, "one more of the key", got); !strings.Contains(got.text, "this API key") {
 		t.Errorf("one more of the key: %s", got.text)

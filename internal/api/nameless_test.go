@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // listed are the customers of a list of invoices.
@@ -33,13 +35,13 @@ func TestAnInvoiceOfANamelessSeller(t *testing.T) {
 	if got := n.want(409, "POST", path+"/finalize", "").json; !strings.Contains(got["detail"].(string), "PUT /v1/sellers/default") {
 		t.Errorf("%v", got)
 	}
-	eventually(t, "the overview tells of it", func() bool {
+	testkit.Eventually(t, "the overview tells of it", func() bool {
 		all := n.overview()["concerns"].([]any)
 		return len(all) == 1 && all[0].(map[string]any)["name"] == "seller_without_name" &&
 			all[0].(map[string]any)["text"] == "An invoice is held until the seller default has a name: PUT /v1/sellers/default."
 	})
 	n.want(200, "PUT", "/v1/sellers/default", `{"name":"Us"}`, "If-Match", "*")
-	eventually(t, "the invoice is finalized", func() bool {
+	testkit.Eventually(t, "the invoice is finalized", func() bool {
 		i := n.want(200, "GET", path, "").json
 		return i["number"] == "TEST-1" && i["held"] == nil && i["seller"].(map[string]any)["name"] == "Us"
 	})
@@ -69,7 +71,7 @@ func TestListsLeaveOutTestClocks(t *testing.T) {
 			t.Errorf("%s: %q, want %q", query, got, want)
 		}
 	}
-	eventually(t, "the opening of who lives in real time", func() bool { return len(n.listed("")) > 0 })
+	testkit.Eventually(t, "the opening of who lives in real time", func() bool { return len(n.listed("")) > 0 })
 	if all := n.listed(""); slices.Contains(all, "acme") {
 		t.Errorf("without test clocks: %q", all)
 	}

@@ -6,7 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"quotad/internal/testkit"
 )
 
 // One number: the quota and the upcoming invoice are read while hits come and periods are cut.
@@ -75,7 +76,8 @@ func TestQuotaAndUpcomingAreOneNumber(t *testing.T) {
 		plan := []string{"dear", "cheap"}[change%2]
 		tag := n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag")
 		n.want(200, "PUT", "/v1/customers/acme", `{"name":"C","plan":"`+plan+`","change":"now"}`, "If-Match", tag)
-		time.Sleep(5 * time.Millisecond) // some readings of the period, which are no part of the claim
+		q, u := quotas.Load(), upcomings.Load()
+		testkit.Eventually(t, "readings of the period", func() bool { return quotas.Load() > q && upcomings.Load() > u })
 	}
 	ended.Store(true)
 	all.Wait()

@@ -12,15 +12,12 @@ import (
 // toldOverdue waits until so many invoices were told to be overdue, and says when the last was.
 func (n *node) toldOverdue(want int) (at int64) {
 	n.t.Helper()
-	var got int
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	testkit.Eventually(n.t, fmt.Sprintf("%d invoices are told to be overdue", want), func() bool {
+		var got int
 		check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), "SELECT count(*), coalesce(max(told_at), 0) FROM unpaid_invoices WHERE told_at IS NOT NULL").Scan(&got, &at))
-		if got == want {
-			return at
-		}
-	}
-	n.t.Fatalf("%d invoices were told to be overdue, want %d", got, want)
-	return 0
+		return got == want
+	})
+	return at
 }
 
 // An invoice is overdue from its due_at on, to the microsecond, while something is open. It is told once,

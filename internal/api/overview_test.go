@@ -109,7 +109,7 @@ func TestOverview(t *testing.T) {
 		t.Errorf("%s", metrics)
 	}
 	var units float64
-	eventually(t, "the refusals of acme", func() bool {
+	testkit.Eventually(t, "the refusals of acme", func() bool {
 		units = 0
 		for _, s := range n.want(200, "GET", "/v1/customers/acme/refusals", "").items() {
 			units += s["units"].(float64)

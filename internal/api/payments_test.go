@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,6 +186,64 @@ func TestNotesReturnToCredits(t *testing.T) {
 		}
 	}
 	n.agreed("returned by a note")
+}
+
+// A credit that was given never becomes money, wherever the note's money goes: it comes back as it was. Over
+// all notes no more goes out, or into a carried credit, than was paid.
+func TestGivenCreditsStayGiven(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		gift  int64
+		notes []string // amount and to
+		goes  string   // carried, outside and returned of all notes
+		left  string   // of the credits, afterwards
+	}{
+		"outside":              {3000, []string{"3000 outside"}, "0 0 3000", "gift promotional 3000 2026-04-20T00:00:00Z"},
+		"to credits":           {3000, []string{"3000 credits"}, "0 0 3000", "gift promotional 3000 2026-04-20T00:00:00Z"},
+		"a part outside":       {1000, []string{"3000 outside"}, "0 2000 1000", "gift promotional 1000 2026-04-20T00:00:00Z"},
+		"a part to credits":    {1000, []string{"3000 credits"}, "2000 0 1000", "carried 2000 <nil>, gift promotional 1000 2026-04-20T00:00:00Z"},
+		"both, one by one":     {1000, []string{"1500 credits", "1500 outside"}, "1500 500 1000", "carried 1500 <nil>, gift promotional 1000 2026-04-20T00:00:00Z"},
+		"both, the other way":  {1000, []string{"1500 outside", "1500 credits"}, "500 1500 1000", "carried 500 <nil>, gift promotional 1000 2026-04-20T00:00:00Z"},
+		"less than was paid":   {1000, []string{"900 credits", "1100 outside"}, "900 1100 0", "carried 900 <nil>, gift promotional 0 2026-04-20T00:00:00Z"},
+		"one unit beyond that": {1000, []string{"900 credits", "1101 credits"}, "2000 0 1", "carried 1100 <nil>, carried 900 <nil>, gift promotional 1 2026-04-20T00:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-04-01T00:00:00Z"}`)
+			n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":3000,"base_in":"advance","limits":[]}`)
+			n.want(201, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","billing_anchor":"2026-04-01T00:00:00","test_clock":"clock"}`)
+			n.want(201, "POST", "/v1/customers/acme/credits", fmt.Sprintf(`{"amount_minor":%d,"currency":"USD","id":"gift","expires_at":"2026-04-20T00:00:00Z"}`, c.gift))
+			n.settled("2026-04-02T00:00:00Z")
+			path := "/v1/invoices/" + n.invoicesOf("acme")[0]
+			if c.gift < 3000 {
+				n.want(200, "POST", path+"/pay", `{}`)
+			}
+			var carried, outside, returned float64
+			for k, note := range c.notes {
+				amount, to, _ := strings.Cut(note, " ")
+				money := n.want(201, "POST", path+"/credit-notes", fmt.Sprintf(`{"lines":[{"n":1,"amount_minor":%s}],"reason":"x","to":%q,"id":"n%d"}`, amount, to, k)).json["money"].(map[string]any)
+				carried, outside, returned = carried+money["credits_minor"].(float64), outside+money["outside_minor"].(float64), returned+money["returned_minor"].(float64)
+			}
+			if got := fmt.Sprint(carried, outside, returned); got != c.goes {
+				t.Errorf("the money went to %s, want %s", got, c.goes)
+			}
+			var left []string
+			for _, b := range n.want(200, "GET", "/v1/customers/acme/credits", "").json["balances"].([]any) {
+				b := b.(map[string]any)
+				id, _, _ := strings.Cut(b["id"].(string), ":")
+				if id != "carried" {
+					id += " " + b["kind"].(string)
+				}
+				left = append(left, fmt.Sprint(id, " ", b["left_minor"], " ", b["expires_at"]))
+			}
+			slices.Sort(left)
+			if got := strings.Join(left, ", "); got != c.left {
+				t.Errorf("the credits are %s, want %s", got, c.left)
+			}
+			n.agreed("after notes")
+		})
+	}
 }
 
 // Void takes what nobody paid, or what credits alone paid. These live on for 30 days at least. A payment

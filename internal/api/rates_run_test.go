@@ -118,19 +118,48 @@ func (w *ratedWorld) node() *node { return w.nodes[w.draw.IntN(len(w.nodes))] }
 // write does one write, and waits until all nodes know it.
 func (w *ratedWorld) write(method, path, body string) {
 	w.t.Helper()
+	if got := w.tryWrite(method, path, body); got.status >= 300 {
+		w.t.Fatalf("%s %s %s: %s", method, path, body, got.text)
+	}
+}
+
+// tryWrite is write that may be refused.
+func (w *ratedWorld) tryWrite(method, path, body string) reply {
+	w.t.Helper()
 	w.writes++
 	n := w.node()
 	got := n.do(method, path, body)
 	if got.status == 428 {
 		got = n.do(method, path, body, "If-Match", "*")
 	}
-	if got.status >= 300 {
-		w.t.Fatalf("%s %s %s: %s", method, path, body, got.text)
-	}
 	var number int64
 	check(w.t, w.nodes[0].store.Pool().QueryRow(w.t.Context(), `SELECT number FROM change_number`).Scan(&number))
 	for _, n := range w.nodes {
 		check(w.t, n.server.Catalog.CatchUp(w.t.Context(), number))
+	}
+	return got
+}
+
+// putOverride gives a customer an override that ends after a time, or, with 0, never. It returns when. An
+// end in real time that is over when it is written is refused. Then another is written.
+func (w *ratedWorld) putOverride(c *ratedCustomer, path string, limit int64, lasts time.Duration) (ends int64) {
+	w.t.Helper()
+	for {
+		end, expires := w.now, "null"
+		if !c.onClock {
+			end = w.nodes[0].nowOf().Add(150 * time.Millisecond)
+		}
+		if end = end.Add(lasts).UTC(); lasts > 0 {
+			ends, expires = end.UnixMicro(), fmt.Sprintf("%q", end.Format(time.RFC3339Nano))
+		}
+		body := fmt.Sprintf(`{"limit":%d,"burst":%d,"expires_at":%s}`, limit, ratedBurst, expires)
+		got := w.tryWrite("PUT", path, body)
+		if got.status < 300 {
+			return ends
+		}
+		if late := !c.onClock && lasts > 0 && got.status == 422 && !w.nodes[0].nowOf().Before(end); !late {
+			w.t.Fatalf("PUT %s %s: %s", path, body, got.text)
+		}
 	}
 }
 
@@ -195,17 +224,11 @@ func (w *ratedWorld) edit() {
 	case 3:
 		w.putCustomer(c, c.plan, 1+w.draw.IntN(len(w.plans[c.plan])))
 	case 4, 5, 6:
-		limit, ends, expires := w.limit(), int64(0), "null"
+		limit, lasts := w.limit(), time.Duration(0)
 		if w.draw.IntN(3) > 0 {
-			begins := w.now
-			if !c.onClock {
-				check(w.t, w.nodes[0].store.Pool().QueryRow(w.t.Context(), `SELECT clock_timestamp()`).Scan(&begins))
-				begins = begins.Add(150 * time.Millisecond)
-			}
-			end := begins.Add(time.Duration(1+w.draw.IntN(3_000_000)) * time.Microsecond).UTC()
-			ends, expires = end.UnixMicro(), fmt.Sprintf("%q", end.Format(time.RFC3339Nano))
+			lasts = time.Duration(1+w.draw.IntN(3_000_000)) * time.Microsecond
 		}
-		w.write("PUT", path, fmt.Sprintf(`{"limit":%d,"burst":%d,"expires_at":%s}`, limit, ratedBurst, expires))
+		ends := w.putOverride(c, path, limit, lasts)
 		at := w.instant(c, written, c.key)
 		w.ended(c, at)
 		c.override, c.ends = limit, ends
@@ -318,9 +341,7 @@ func (w *ratedWorld) restart() {
 // bucket has what exact fractions say.
 func TestEditsAgainstFractions(t *testing.T) {
 	t.Parallel()
-	seed := testkit.Seed(t)
-	t.Logf("seed %d", seed)
-	w := &ratedWorld{t: t, draw: rand.New(rand.NewPCG(seed, 0)), url: pgtest.NewDatabase(t), plans: make(map[string][]ratedVersion)}
+	w := &ratedWorld{t: t, draw: rand.New(rand.NewPCG(testkit.Seed(t), 0)), url: pgtest.NewDatabase(t), plans: make(map[string][]ratedVersion)}
 	w.nodes = []*node{newNodeOn(t, w.url), newNodeOn(t, w.url)}
 	w.write("PUT", "/v1/meters/requests", `{"unit":"request"}`)
 	w.set(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -103,6 +103,25 @@ func plantedCopies(customer, first string) []planted {
 	}
 }
 
+// plantedLost are units that no invoice will ever have. Customer gone was archived. first is an
+// invoice of another one.
+func plantedLost(first string) []planted {
+	gone := ` (SELECT id FROM customers WHERE key = 'gone') `
+	more := `UPDATE counters SET total = total + 3 WHERE attribute = '' AND meter = (SELECT id FROM meters WHERE key = 'requests') AND customer =`
+	return []planted{
+		{
+			"units at the end of an archived customer", more + gone + `; INSERT INTO usage (shard, customer, meter, hour, admitted)
+			SELECT c.shard, c.customer, c.meter, a.archived_end, 3 FROM counters c JOIN billing_accounts a ON a.customer_id = c.customer
+			WHERE c.attribute = '' AND c.customer =` + gone + `AND c.meter = (SELECT id FROM meters WHERE key = 'requests')`,
+			"units_are_billed", "3 units were booked at the end of the archived customer",
+		},
+		{
+			"a meter has no line on the invoice of its period", `UPDATE invoice_lines SET kind = 'charge' WHERE kind = 'usage' AND meter = 'tokens' AND invoice_id =` + first,
+			"digests_match lines_are_totals rated_is_billed units_are_billed", "number:",
+		},
+	}
+}
+
 // plantedPayments are faults of what was paid. Of the customer's invoice next, money has paid 100 and credits
 // 50. Of first, a credit note took some of what was open.
 func plantedPayments(first, next string) []planted {
@@ -146,7 +165,11 @@ func plantedPayments(first, next string) []planted {
 		},
 		{
 			"a note took another part of what was open", `UPDATE note_money SET open_minor = open_minor - 1, outside_minor = outside_minor + 1, carried_minor = carried_minor + 1 WHERE invoice_id =` + first,
-			"lines_are_totals", "Where the note's money went does not add up",
+			"lines_are_totals paid_out_is_paid_in", "Where the note's money went does not add up",
+		},
+		{
+			"a note paid out what nobody paid", `UPDATE note_money SET open_minor = open_minor - 1, outside_minor = outside_minor + 1 WHERE invoice_id =` + first,
+			"paid_out_is_paid_in", "expected:0 found:1",
 		},
 		{
 			"a note returned nothing to credits", `UPDATE note_money SET open_minor = open_minor - 1, returned_minor = 1 WHERE invoice_id =` + first,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"quotad/internal/api/request"
+	"quotad/internal/testkit"
 )
 
 func TestRefunds(t *testing.T) {
@@ -77,7 +78,7 @@ func TestSeatsComeBack(t *testing.T) {
 		b.want(429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
 	}
 	a.want(200, "POST", "/v1/refunds", `{"customer":"acme","meter":"requests","cost":1,"id":"r"}`)
-	eventually(t, "the other node", func() bool { return b.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`).status == 200 })
+	testkit.Eventually(t, "the other node", func() bool { return b.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`).status == 200 })
 	a.standing("acme", 3, 0)
 }
 

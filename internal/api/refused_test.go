@@ -3,7 +3,8 @@ package api
 import (
 	"net/url"
 	"testing"
-	"time"
+
+	"quotad/internal/testkit"
 )
 
 // A customer is told when which limit refused, once the statistic is written.
@@ -24,9 +25,10 @@ func TestRefusals(t *testing.T) {
 	refuse("2026-01-01T00:05:00Z", "101")
 	const path = "/v1/customers/timed/refusals"
 	var items []map[string]any
-	for deadline := time.Now().Add(30 * time.Second); len(items) < 3 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	testkit.Eventually(t, "the statistic is written", func() bool {
 		items = n.want(200, "GET", path, "").items()
-	}
+		return len(items) >= 3
+	})
 	if len(items) != 3 {
 		t.Fatalf("%v", items)
 	}

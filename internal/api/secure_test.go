@@ -24,7 +24,7 @@ import (
 func (n *node) secure(change ...func(*httptest.Server)) *node {
 	n.t.Helper()
 	web := httptest.NewUnstartedServer(nil)
-	web.Config = NewHTTPServer(n.server.Handler(), time.Now).Server
+	web.Config = newPatientServer(n.server.Handler()).Server
 	web.EnableHTTP2 = true
 	for _, f := range change {
 		f(web)
@@ -64,7 +64,7 @@ type upload struct {
 // upload begins a batch that promises size bytes, and sends some.
 func (n *node) upload(size, some int) *upload {
 	n.t.Helper()
-	ctx, cancel := context.WithTimeout(testkit.Context(n.t), 30*time.Second)
+	ctx, cancel := context.WithCancel(testkit.Context(n.t))
 	body, feed := io.Pipe()
 	u := &upload{make(chan *http.Response, 1), cancel}
 	n.t.Cleanup(cancel)
@@ -116,16 +116,17 @@ func TestUnfinishedStreamsAreBounded(t *testing.T) {
 	for _, u := range uploads {
 		u.cancel()
 	}
-	eventually(t, "all is given back", func() bool { return n.server.Memory.Taken() == 0 })
+	testkit.Eventually(t, "all is given back", func() bool { return n.server.Memory.Taken() == 0 })
 	s.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 }
 
-// A body that stalls ends after one read timeout, of its stream or its connection.
+// A body that stalls ends after one read timeout, of its stream or its connection. A handshake has as
+// long, so it is not shorter.
 func TestStalledBodiesOverTLS(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(manyHits)
-	s := n.secure(func(web *httptest.Server) { web.Config.ReadTimeout = 300 * time.Millisecond })
+	s := n.secure(func(web *httptest.Server) { web.Config.ReadTimeout = 2 * time.Second })
 	for range 3 { // the connections have been served before
 		s.want(200, "POST", "/v1/hits", oneHit)
 		select {
@@ -133,7 +134,7 @@ func TestStalledBodiesOverTLS(t *testing.T) {
 			if got == nil || got.StatusCode != 408 || got.ProtoMajor != 2 {
 				t.Errorf("%+v", got)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatal("a stream that stalls is not given up")
 		}
 	}
@@ -168,7 +169,7 @@ func TestSlowReadersOverHTTP2(t *testing.T) {
 			n.want(200, "POST", "/v1/hits/batch", body)
 		}
 	}
-	eventually(t, "all are being written", func() bool { return n.server.hits.Unread.Writing() == hits.MaxUnread })
+	testkit.Eventually(t, "all are being written", func() bool { return n.server.hits.Unread.Writing() == hits.MaxUnread })
 	readers = append(readers, slow())
 	for i, want := range map[int]bool{0: false, 1: true, hits.MaxUnread: true} {
 		text, err := io.ReadAll(readers[i].Body)
@@ -258,8 +259,7 @@ func TestConnectionThatTakesNothing(t *testing.T) {
 	n := newNode(t)
 	var under atomic.Int64
 	s := n.secure(func(web *httptest.Server) {
-		web.Config.WriteTimeout /= 40
-		web.Config.HTTP2.WriteByteTimeout /= 40
+		web.Config.WriteTimeout, web.Config.HTTP2.WriteByteTimeout = 3*time.Second, 3*time.Second
 		web.Listener = narrow{web.Listener}
 		inner := web.Config.Handler
 		web.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -294,6 +294,6 @@ func TestConnectionThatTakesNothing(t *testing.T) {
 			}
 		}()
 	}
-	eventually(t, "all are being answered", func() bool { return under.Load() == streams })
-	eventually(t, "all have ended", func() bool { return under.Load() == 0 })
+	testkit.Eventually(t, "all are being answered", func() bool { return under.Load() == streams })
+	testkit.Eventually(t, "all have ended", func() bool { return under.Load() == 0 })
 }

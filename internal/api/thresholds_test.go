@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // raised waits until all that was reached is shown, and returns the customer's thresholds as words: name or
 // meter, percent, used and of how many.
 func (n *node) raised(customer string) (all []string) {
 	n.t.Helper()
-	eventually(n.t, "thresholds to be shown", func() bool {
+	testkit.Eventually(n.t, "thresholds to be shown", func() bool {
 		var waiting int
 		check(n.t, n.store.Pool().QueryRow(n.t.Context(), `SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM thresholds)`).Scan(&waiting))
 		return waiting == 0
@@ -128,7 +130,7 @@ func TestNotifyIsChecked(t *testing.T) {
 func (n *node) asked() {
 	n.t.Helper()
 	for range 2 { // the first time may end before the newest change is old enough
-		eventually(n.t, "edits to be asked about", func() bool {
+		testkit.Eventually(n.t, "edits to be asked about", func() bool {
 			var done bool
 			check(n.t, n.store.Pool().QueryRow(n.t.Context(), `SELECT t.number = n.number AND leased_until < clock_timestamp() FROM threshold_changes t, change_number n`).Scan(&done))
 			return done
@@ -170,10 +172,12 @@ func TestThresholdsOfEdits(t *testing.T) {
 	n.hitOf("acme", 5)
 	want = append(want, "monthly 50 50/100")
 	n.wantRaised("acme", want...)
-	override(50, `,"expires_at":"`+n.nowOf().Add(2500*time.Millisecond).UTC().Format(time.RFC3339Nano)+`"`)
+	ends := n.nowOf().Add(time.Hour)
+	override(50, `,"expires_at":"`+ends.UTC().Format(time.RFC3339Nano)+`"`)
 	want = append(want, "monthly 80 50/50", "monthly 100 50/50")
 	n.wantRaised("acme", want...)
-	eventually(t, "the override to end", func() bool {
+	n.leap(ends.Add(inexact))
+	testkit.Eventually(t, "the override to end", func() bool {
 		return n.do("GET", "/v1/customers/acme/overrides/monthly", "").status == 404 || len(n.want(200, "GET", "/v1/customers/acme/overrides", "").items()) == 0
 	})
 	n.asked()
@@ -201,7 +205,7 @@ func TestThresholdsOfAPlanOfMany(t *testing.T) {
 	}
 	tag := n.want(200, "GET", "/v1/plans/pro", "").header.Get("ETag")
 	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"limits":[`+strings.Replace(notifying, "100,", "50,", 1)+`]}`, "If-Match", tag)
-	eventually(t, "edits to be asked about", func() bool { // each page has a pause
+	testkit.Eventually(t, "edits to be asked about", func() bool { // each page has a pause
 		n.asked()
 		return len(n.want(200, "GET", "/v1/events?limit=1000&type=limit.threshold", "").items()) >= 2*many
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/api/hits"
+	"quotad/internal/testkit"
 )
 
 // A slowReader takes nothing of its answer until its time to write is over.
@@ -68,7 +69,7 @@ func TestSlowReadersHoldNoBatch(t *testing.T) {
 		n.want(200, "POST", "/v1/hits/batch", body)
 		select {
 		case <-readers[oldest].ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatal("the one that had been slow for longest was not cut off")
 		}
 		readers = append(readers, n.slowReader(body))

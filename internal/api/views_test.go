@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"quotad/internal/api/serve"
+	"quotad/internal/testkit"
 )
 
 // While views have all places for reading, and others of the same key wait, an admin's writes
@@ -21,13 +22,13 @@ func TestViewsLeaveRoomForWrites(t *testing.T) {
 	for range cap(answered) {
 		go func() { answered <- n.do("GET", "/v1/customers?limit=1000", "").status }()
 	}
-	eventually(t, "all views wait", func() bool { return n.server.Reading.Waiting() == cap(answered) })
+	testkit.Eventually(t, "all views wait", func() bool { return n.server.Reading.Waiting() == cap(answered) })
 	n.want(201, "PUT", "/v1/customers/new", `{"name":"n","plan":"pro"}`, "If-None-Match", "*")
 	n.want(200, "POST", "/v1/hits", `{"customer":"new","meter":"requests"}`)
 	n.want(200, "GET", "/readyz", "")
 	others := make(chan int)
 	go func() { others <- n.do("GET", "/v1/customers/acme", "", "Authorization", other).status }()
-	eventually(t, "the other key waits", func() bool { return n.server.Reading.Waiting() == cap(answered)+1 })
+	testkit.Eventually(t, "the other key waits", func() bool { return n.server.Reading.Waiting() == cap(answered)+1 })
 	n.server.Reading.GiveBack() // one goes to the first key's next view, and then around
 	if got := <-others; got != 200 {
 		t.Errorf("the other key's view: %d", got)

@@ -112,6 +112,6 @@ func (c *guest) text(i *yearInvoice) string {
 			s.Lines[n].Of = named
 		}
 	}
-	s.Status, s.DueDays = "draft", 0
+	s.Status, s.DueAt = "draft", nil
 	return s.String()
 }

@@ -11,6 +11,7 @@ import (
 
 	"quotad/internal/api/hits"
 	"quotad/internal/calendar"
+	"quotad/internal/testkit"
 )
 
 // A recount is usage counted by what a wall clock on the customer's desk shows.
@@ -107,16 +108,16 @@ func (z *zoneTest) hitAt(t *testing.T, first bool, at time.Time) {
 // compare asks again while the statistic of what was denied is not written yet.
 func (z *zoneTest) compare(t *testing.T, granularity string, from, to time.Time, want recount) {
 	query := url.Values{"meter": {"requests"}, "granularity": {granularity}, "from": {from.UTC().Format(time.RFC3339Nano)}, "to": {to.UTC().Format(time.RFC3339Nano)}}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	last := ""
+	testkit.Eventually(t, "the usage by "+granularity, func() bool {
 		got := z.want(200, "GET", "/v1/customers/"+z.name+"/usage?"+query.Encode(), "")
 		wrong := z.differences(got, granularity, want)
-		if wrong == "" {
-			return
+		if wrong != last && wrong != "" {
+			t.Logf("by %s, so far: %s", granularity, wrong)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("by %s: %s", granularity, wrong)
-		}
-	}
+		last = wrong
+		return wrong == ""
+	})
 }
 
 func (z *zoneTest) differences(got reply, granularity string, want recount) string {

@@ -66,7 +66,7 @@ type Seller struct {
 
 // Period is a billing period [Start, End), and what it is priced by.
 type Period struct {
-	Chain, N           int   // the N-th of its chain, from 0; another chain begins when billing begins again
+	Chain, N           int   // the N-th of its chain, from 0; another chain begins when billing begins again. Below 0: see Extra
 	Start, End         int64 // µs
 	FullStart, FullEnd int64 // the whole period that it is cut from
 	KnownEnd           int64 // the end that was known when it opened
@@ -96,6 +96,10 @@ type Base struct {
 	Late bool  `json:"late,omitempty"`
 	Over *Base `json:"over,omitempty"`
 }
+
+// Extra reports whether this is no period, but the end of a chain, of which an extra invoice is. Nothing of
+// it is used or priced, and it is not stored.
+func (p *Period) Extra() bool { return p.N < 0 }
 
 // BaseOf is the base price that the period lies in. End is where it ends as far as is known: of one of
 // its own, with the period.

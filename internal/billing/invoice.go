@@ -109,6 +109,10 @@ func (i *Invoice) Series() string {
 	return SeriesTest
 }
 
+// Extra reports whether it is an invoice of charges and corrections that came when billing was over, and
+// no other invoice could take them. It is of no period: both ends are the end of the chain.
+func (i *Invoice) Extra() bool { return i.Kind == KindPeriod && i.N < 0 }
+
 // Corrected names a line of usage that is corrected, by its meter and its invoice's id.
 type Corrected struct {
 	Meter   string `json:"meter"`

@@ -19,6 +19,14 @@ func Day(at int64, loc *time.Location) (start, end int64) {
 	return start, end
 }
 
+// DaysLater returns the instant so many days after one, 0 or more, at which a clock of the zone shows the
+// same time of day. Where that clock jumps (a gap or an overlap), the offset before the jump counts. It is
+// never before at.
+func DaysLater(at int64, days int, loc *time.Location) int64 {
+	then := wallAt(clamp(at), loc) + wall(min(max(int64(days), 0), maxDays)*day)
+	return max(at, then.instant(loc)) // of no days: the second of two times that the clock shows
+}
+
 // Week returns the local week [start, end), from Monday, that holds at.
 func Week(at int64, loc *time.Location) (start, end int64) {
 	_, start, end = period(epochMonday, 0, 7, loc, clamp(at))

@@ -76,3 +76,15 @@ func TestWindowsNest(t *testing.T) {
 		}
 	})
 }
+
+// Days later the clock of the zone shows the same time, by the rule for jumps.
+func TestDaysLaterIsTheNaiveRecount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		loc, sec := drawZone(t)
+		micros, days := rapid.Int64Range(0, second-1).Draw(t, "micros"), rapid.IntRange(0, 400).Draw(t, "days")
+		want := max(sec, naiveInstant(naiveShows(sec, loc)+int64(days)*86400, loc))*second + micros
+		if got := DaysLater(sec*second+micros, days, loc); got != want {
+			t.Fatalf("%s and %d days in %s: %s, want %s", rfc(sec*second+micros), days, loc, rfc(got), rfc(want))
+		}
+	})
+}

@@ -7,69 +7,80 @@ import (
 	"time"
 )
 
-// ended waits for the end of a connection, and returns how long after start it came.
-func (n *node) ended(t *testing.T, start time.Time) time.Duration {
-	t.Helper()
-	n.until(t, http.StateClosed)
-	return time.Since(start)
-}
+// Deadlines of these tests are minutes away: what they are is seen where they are set. Where one must
+// be met, the server's clock is set back, so that it is a moment away.
+
+// soon is how far away a deadline is that is met.
+const soon = 50 * time.Millisecond
 
 // TestIdle ends connections on which nothing more comes, of which the last request was
 // served fast.
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	const idle = 1200 * time.Millisecond
-	n := startNode(t, func(s *http.Server) { s.IdleTimeout = idle })
+	const idle = patient
+	n := startNode(t, func(s *http.Server) { s.IdleTimeout, s.WriteTimeout = idle, 2*idle })
 	c := n.dial(t)
-	start := time.Now()
-	for time.Since(start) < idle+100*time.Millisecond { // in use for longer than that
+	for i := range 4 { // in use for longer than that
+		if i > 1 {
+			n.pass(idle / 2)
+		}
+		before := n.now()
 		c.ask("fast")
-		time.Sleep(10 * time.Millisecond)
+		if by := *c.far.readBy.Load(); by.Before(before.Add(idle-renewAfter)) || by.After(n.now().Add(idle)) {
+			t.Errorf("it is closed %v after the last request", by.Sub(before))
+		}
 	}
-	start = time.Now()
+	c.send(get("/other")) // the next deadline is a new one, whatever the clock says
+	c.answer()
+	n.until(t, http.StateIdle)
+	n.ahead.Store(int64(soon - idle))
 	c.ask("last")
 	c.ends()
-	if took := n.ended(t, start); took < idle-renewAfter || took > idle+time.Second {
-		t.Errorf("closed after %v", took)
-	}
+	n.until(t, http.StateClosed)
 }
 
 // TestSlowBody is as patient with a body that does not come as net/http: for one ReadTimeout,
 // and not for another one once net/http has the request.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
-	const read = time.Second
+	const read = 2 * patient // another one is longer than the client waits
 	for _, sent := range []string{"", "b"} {
 		n := startNode(t, func(s *http.Server) { s.ReadTimeout = read })
 		c := n.dial(t)
-		start := time.Now()
+		n.ahead.Store(int64(soon - read))
+		before := n.now()
 		c.send(strings.TrimSuffix(post("body"), "body") + sent)
 		if response, _ := c.answer(); response.StatusCode != http.StatusRequestTimeout {
 			t.Errorf("answered %d", response.StatusCode)
 		}
-		c.ends()
-		if took := n.ended(t, start); took < read || took > 2*read-100*time.Millisecond || n.fast.Load() != 0 {
-			t.Errorf("ended after %v; %d served fast", took, n.fast.Load())
+		if ended := n.now(); ended.Sub(before) < soon || n.fast.Load() != 0 {
+			t.Errorf("ended after %v; %d served fast", ended.Sub(before), n.fast.Load())
 		}
+		c.ends()
+		n.until(t, http.StateClosed)
 	}
 }
 
 // TestBodyInTime does not keep the deadline of a body for what comes after it.
 func TestBodyInTime(t *testing.T) {
 	t.Parallel()
-	const read = 150 * time.Millisecond
-	n := startNode(t, func(s *http.Server) { s.ReadTimeout = read })
+	const read, idle = patient, 10 * patient
+	n := startNode(t, func(s *http.Server) { s.ReadTimeout, s.IdleTimeout = read, idle })
 	c := n.dial(t)
 	text := post("body")
 	c.send(post("sync") + text[:len(text)-2])
 	if _, body := c.answer(); body != "sync" {
 		t.Fatal(body)
 	}
+	poll(t, "the body has a deadline of its own", func() bool { return c.far.readBy.Load().Before(n.now().Add(idle / 2)) })
+	before := n.now()
 	c.send(text[len(text)-2:])
 	if _, body := c.answer(); body != "body" {
 		t.Fatal(body)
 	}
-	time.Sleep(2 * read) // a deadline that must not be there
+	if by := *c.far.readBy.Load(); by.Before(before.Add(idle)) {
+		t.Errorf("the next request must come within %v", by.Sub(before))
+	}
 	c.ask("later")
 	if n.fast.Load() != 3 {
 		t.Errorf("%d were served fast", n.fast.Load())
@@ -80,19 +91,20 @@ func TestBodyInTime(t *testing.T) {
 // just removed the deadline of its own.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	const write = 300 * time.Millisecond
-	n := startNode(t, func(s *http.Server) { s.WriteTimeout = write })
+	const write = patient
+	n := startNode(t, func(s *http.Server) { s.WriteTimeout, s.IdleTimeout = write, 2*write })
 	c := n.dial(t)
 	check(t, c.SetReadBuffer(1<<12))
 	c.ask("fast")
 	c.send(get("/other"))
 	c.answer()
 	n.until(t, http.StateIdle)
-	start := time.Now()
+	n.ahead.Store(int64(10*soon - write))
 	requests := strings.Repeat(post("much"), 500) // 30 MB of answers
 	go func() { _, _ = c.Write([]byte(requests)) }()
-	if took := n.ended(t, start); took < write/2 || n.fast.Load() < 2 || n.fast.Load() > 500 {
-		t.Errorf("ended after %v; %d served fast", took, n.fast.Load())
+	n.until(t, http.StateClosed)
+	if by := *c.far.writeBy.Load(); time.Now().Before(by) || n.fast.Load() < 2 || n.fast.Load() > 500 {
+		t.Errorf("ended %v before its time; %d served fast", time.Until(by), n.fast.Load())
 	}
 }
 
@@ -100,14 +112,26 @@ func TestSlowReader(t *testing.T) {
 // lives.
 func TestNewDeadlines(t *testing.T) {
 	t.Parallel()
-	const write = 1200 * time.Millisecond
+	const write = patient
 	n := startNode(t, func(s *http.Server) { s.WriteTimeout = write })
 	c := n.dial(t)
-	for start := time.Now(); time.Since(start) < write+200*time.Millisecond; {
+	ask := func(least time.Duration) {
+		t.Helper()
+		before := n.now()
 		c.ask("fast")
-		time.Sleep(20 * time.Millisecond)
+		if by := *c.far.writeBy.Load(); by.Before(before.Add(least)) {
+			t.Errorf("a request must be answered within %v", by.Sub(before))
+		}
 	}
+	ask(write)
+	for range 4 {
+		n.pass(write / 2)
+		ask(write)
+	}
+	ask(write - renewAfter)
+	n.ahead.Store(0)
 	c.send(get("/other")) // and net/http its own
 	c.answer()
-	c.ask("fast")
+	n.until(t, http.StateIdle)
+	ask(write)
 }

@@ -15,10 +15,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // patient is how long any wait of these tests lasts at most.
-const patient = 5 * time.Second
+const patient = testkit.Patience
 
 const (
 	hitsPath = "/v1/hits"

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // A node is a server with the fast path on a TCP port.
@@ -18,6 +20,7 @@ type node struct {
 	address string
 	conns   *meter
 	fast    atomic.Int64 // requests that were served fast
+	ahead   atomic.Int64 // how far the server's clock is
 	states  chan http.ConnState
 	serving chan *http.Request // those that wait
 	release chan struct{}      // they go on
@@ -31,7 +34,9 @@ func startNode(t testing.TB, change func(*http.Server)) *node {
 	if change != nil {
 		change(server)
 	}
-	n.Server = New(server, testOptions())
+	options := testOptions()
+	options.Wall = n.now
+	n.Server = New(server, options)
 	inner := server.ConnState
 	server.ConnState = func(nc net.Conn, state http.ConnState) {
 		inner(nc, state)
@@ -40,6 +45,12 @@ func startNode(t testing.TB, change func(*http.Server)) *node {
 	n.listen(t)
 	return n
 }
+
+// now is the server's clock.
+func (n *node) now() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) }
+
+// pass sets the server's clock on; back, where d is below 0.
+func (n *node) pass(d time.Duration) { n.ahead.Add(int64(d)) }
 
 func (n *node) listen(t testing.TB) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -196,11 +207,7 @@ func check(t testing.TB, err error) {
 // poll waits until it is so.
 func poll(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patient); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what)
-		}
-	}
+	testkit.Eventually(t, what, so)
 }
 
 // TestKeptAlive has an ordinary client repeat itself.

@@ -20,6 +20,8 @@ type metered struct {
 	read   atomic.Int64 // bytes
 	begun  atomic.Int64 // as many were read when the last Read began
 	closed atomic.Bool
+
+	readBy, writeBy atomic.Pointer[time.Time] // the deadlines
 }
 
 func (m *meter) Accept() (net.Conn, error) {
@@ -37,6 +39,16 @@ func (c *metered) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	c.read.Add(int64(n))
 	return n, err
+}
+
+func (c *metered) SetReadDeadline(t time.Time) error {
+	c.readBy.Store(&t)
+	return c.TCPConn.SetReadDeadline(t)
+}
+
+func (c *metered) SetWriteDeadline(t time.Time) error {
+	c.writeBy.Store(&t)
+	return c.TCPConn.SetWriteDeadline(t)
 }
 
 func (c *metered) Close() error {

@@ -11,10 +11,6 @@ import (
 	"quotad/internal/testkit"
 )
 
-// answerLimit bounds how long an operation is sent again until it is answered. Nodes and
-// PostgreSQL come back within less.
-const answerLimit = testkit.Patience
-
 // verdict is what an answer means for its operation.
 type verdict int
 
@@ -105,7 +101,7 @@ func (c *caller) deliverAll(o *op, times int) (best *answer, v verdict, doubt bo
 // deliver sends an operation to a node, and then to random ones until an answer is
 // definitive. doubt: what was sent before may have been done, or may be done still.
 func (r *run) deliver(o *op, node int, random *rand.Rand) (a *answer, v verdict, doubt bool, err error) {
-	for giveUp := time.Now().Add(answerLimit); time.Now().Before(giveUp); node = random.IntN(len(r.cluster.nodes)) {
+	for giveUp := time.Now().Add(testkit.Patience); time.Now().Before(giveUp); node = random.IntN(len(r.cluster.nodes)) {
 		r.tally.sent.Add(1)
 		a, err := r.cluster.send(o.request, node%len(r.cluster.nodes))
 		switch {
@@ -132,7 +128,7 @@ func (r *run) deliver(o *op, node int, random *rand.Rand) (a *answer, v verdict,
 		}
 		return &a, v, doubt, err
 	}
-	return nil, again, doubt, fmt.Errorf("not answered within %s", answerLimit)
+	return nil, again, doubt, errors.New("not answered")
 }
 
 func pause(random *rand.Rand, most time.Duration) {

@@ -12,6 +12,6 @@
 // any. Small histories are held against a sequential model of a counter by a linearizability
 // checker.
 //
-// Each test has a fixed seed; QUOTAD_SEED=new draws a new one, and a failed test prints it. The
-// operations and faults of a seed are the same, their timing is not.
+// The seeds are fixed, see testkit.Seed. The operations and faults of two runs are the same, their timing
+// is not. So what must have happened in a run is waited for, or done again until it has.
 package faults

@@ -71,6 +71,7 @@ func newEngine(t testing.TB, databaseURL string, p *proxy) *quota.Engine {
 		Wall:         time.Now,
 		Stopwatch:    func() time.Duration { return time.Since(began) },
 		MemoryUsable: func() bool { return false },
+		Patience:     testkit.Patience,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,9 +2,10 @@ package faults
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"quotad/internal/testkit"
 )
 
 // The sequential model of one counter with an allocation and a concurrency limit: what
@@ -200,12 +201,9 @@ func (r rules) model() porcupine.Model {
 	return m.ToModel()
 }
 
-// checkLimit bounds the check of one history.
-const checkLimit = time.Minute
-
 // linear reports whether a history is right by some rules.
 func (r rules) linear(h []porcupine.Operation) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(r.model(), h, checkLimit)
+	return porcupine.CheckOperationsTimeout(r.model(), h, testkit.Patience)
 }
 
 // lines is a history for people.

@@ -16,13 +16,11 @@ import (
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit"
 )
 
-// stepLimit bounds one sending of an operation, answerTries how often one is sent.
-const (
-	stepLimit   = 5 * time.Second
-	answerTries = 8
-)
+// answerTries is how often an operation is sent.
+const answerTries = 8
 
 // trial is one history while it happens.
 type trial struct {
@@ -159,7 +157,7 @@ func (tr *trial) note(o porcupine.Operation) {
 
 // send does an operation once, on one engine.
 func (tr *trial) send(e *quota.Engine, s step, id string) (out outcome, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	t := tr.targets[s.now]
 	switch s.kind {
@@ -234,7 +232,7 @@ func viewed(d *model.Decision, err error, done bool) outcome {
 
 // look reads the counter when all clients have ended.
 func (tr *trial) look(client int) {
-	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	called := tr.ticks.Add(1)
 	now := int64(0)

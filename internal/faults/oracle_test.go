@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 const question, reply = "what is the answer to this?\n", "it is forty-two\n"
@@ -70,19 +72,15 @@ func (o *oracle) knows() (heard string, answered int) {
 }
 
 // hears waits until something was heard: the proxy is done before the oracle has accepted.
-func (o *oracle) hears() {
-	for range 400 {
-		if heard, _ := o.knows(); heard != "" {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+func (o *oracle) hears(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, "something is heard", func() bool { heard, _ := o.knows(); return heard != "" })
 }
 
 // ask sends the question and returns all of the answer that came before its end.
 func ask(t *testing.T, conn net.Conn) (answer string, err error) {
 	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(testkit.Patience))
 	if _, err := conn.Write([]byte(question)); err != nil {
 		return "", err
 	}

@@ -18,13 +18,6 @@ import (
 
 const adminKey = "faults-admin-key-0123456789"
 
-const (
-	// startLimit bounds a start of quotad, faults on its way to the database included.
-	startLimit = testkit.Patience
-	// stopLimit bounds its end.
-	stopLimit = 30 * time.Second
-)
-
 // build makes the binary that a test's processes run.
 func build(t testing.TB) (binary string) {
 	t.Helper()
@@ -70,7 +63,7 @@ const maxStarts = 10
 
 func start(t testing.TB, binary, databaseURL string, flags ...string) *process {
 	t.Helper()
-	p := &process{t: t, ended: make(chan struct{}), client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	p := &process{t: t, ended: make(chan struct{}), client: &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true}}}
 	p.cmd = exec.Command(binary, append([]string{
 		"serve", "--listen=127.0.0.1:0", "--database-url=" + databaseURL, "--admin-key=" + adminKey,
 	}, flags...)...)
@@ -147,8 +140,8 @@ func (p *process) end(signal os.Signal) {
 	_ = p.cmd.Process.Signal(signal) // it may have ended meanwhile
 	select {
 	case <-p.ended:
-	case <-time.After(stopLimit):
-		p.t.Errorf("quotad did not end within %s", stopLimit)
+	case <-time.After(testkit.Patience):
+		p.t.Errorf("quotad did not end")
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}

@@ -62,7 +62,7 @@ func TestProxyBreaksAsTold(t *testing.T) {
 				}
 				p.close()
 				if !want.heard.none {
-					o.hears()
+					o.hears(t)
 				}
 				_ = o.listener.Close()
 				o.running.Wait()

@@ -14,7 +14,7 @@ const (
 	// maxLinks bounds the connections through a proxy; one more is closed at once.
 	maxLinks = 512
 	// dialLimit bounds the way from a proxy to its server.
-	dialLimit = 5 * time.Second
+	dialLimit = time.Minute
 	// idleLimit is how long a connection may say nothing, either way, before it is closed.
 	idleLimit = 5 * time.Minute
 	// mostLinks is the share of the connections that are spared at their start.

@@ -9,11 +9,10 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
-)
+	"testing"
 
-// sendLimit bounds one sending of a request; quotad answers within its own, 5 s.
-const sendLimit = 15 * time.Second
+	"quotad/internal/testkit"
+)
 
 // request is what is sent, the same each time.
 type request struct {
@@ -80,12 +79,12 @@ func (c *content) gist() string {
 }
 
 func newHTTPClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: sendLimit}
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: testkit.Patience}
 }
 
 // send sends a request once.
 func send(client *http.Client, r request, url string) (a answer, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), sendLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	var body io.Reader
 	if r.body != "" {
@@ -124,6 +123,19 @@ func send(client *http.Client, r request, url string) (a answer, err error) {
 }
 
 var errNotJSON = errors.New("the answer is whole and is not JSON")
+
+// write sends an admin's request until it is answered by success. It may have been done before, when a
+// node that stalled could not say so.
+func write(t testing.TB, client *http.Client, r request, url string) {
+	t.Helper()
+	testkit.Eventually(t, r.method+" "+r.path, func() bool {
+		a, err := send(client, r, url)
+		if again, _ := a.unanswered(); err == nil && !again && a.status/100 != 2 {
+			t.Fatalf("%s %s: %d %s", r.method, r.path, a.status, a.raw)
+		}
+		return err == nil && a.status/100 == 2
+	})
+}
 
 // neverSent reports whether the request cannot have reached anybody.
 func neverSent(err error) bool {

@@ -104,7 +104,7 @@ func (c *closers) useUp(step int, ways []*proxy) {
 		struck = 1
 	case <-traps[2].reached:
 		struck = 2
-	case <-time.After(startLimit):
+	case <-time.After(testkit.Patience):
 		c.t.Errorf("%s: no node came there", s.name)
 	}
 	for i, way := range ways {
@@ -169,11 +169,13 @@ func (c *closers) toldOnce(step string) {
 			}
 		}
 	}
-	const each = notifiedCustomers * 5
-	for since := time.Now(); len(told()) < each && time.Since(since) < doneLimit; time.Sleep(50 * time.Millisecond) {
-	}
-	time.Sleep(600 * time.Millisecond) // what is told twice would be there by then
-	all := told()
+	quiet(c.t, c.cluster.url) // what was reached is written
+	testkit.Eventually(c.t, "all that was reached is told", func() bool {
+		left, err := pgtest.TryQuery[int](c.t.Context(), c.cluster.url, "SELECT count(*)::int FROM thresholds")
+		return err == nil && left == 0
+	})
+	var all map[string]int
+	testkit.Eventually(c.t, "a node tells", func() bool { all = told(); return all != nil })
 	for i := range notifiedCustomers {
 		for _, percent := range []int{20, 50, 80, 95, 100} {
 			if n := all[fmt.Sprintf("%s %d", notifiedKey(i), percent)]; n != 1 {

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"context"
 	"math/rand/v2"
 	"net/http"
 	"os/exec"
@@ -84,10 +83,7 @@ func (r *run) compare(t *testing.T, databaseURL string, stands bool) {
 // advance sets the customers' clock, and waits until every node knows.
 func (r *run) advance(t *testing.T) {
 	t.Helper()
-	a, err := r.cluster.send(request{http.MethodPut, "/v1/test-clocks/still", `{"now":"` + later + `"}`, ""}, 0)
-	if err != nil || a.status != http.StatusOK {
-		t.Fatalf("set the clock: %d %s %v", a.status, a.raw, err)
-	}
+	write(t, r.cluster.client, request{http.MethodPut, "/v1/test-clocks/still", `{"now":"` + later + `"}`, ""}, "http://"+r.cluster.nodes[0].front.addr())
 	for n := range r.cluster.nodes {
 		testkit.Eventually(t, "a node knows the clock", func() bool {
 			a, err := r.cluster.send(quotaOf(0, ""), n)
@@ -117,9 +113,7 @@ func quiet(t testing.TB, databaseURL string) {
 // reconciled runs `quotad reconcile`.
 func reconciled(t testing.TB, c *cluster) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, c.binary, "reconcile", "--database-url="+c.url)
+	cmd := exec.CommandContext(testkit.Bounded(t), c.binary, "reconcile", "--database-url="+c.url)
 	cmd.Env = cleanEnv()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("quotad reconcile: %v\n%s", err, out)

@@ -89,10 +89,7 @@ func setUp(t testing.TB, url string) {
 	t.Helper()
 	write := func(path, body string) {
 		t.Helper()
-		a, err := send(newHTTPClient(), request{http.MethodPut, path, body, ""}, url)
-		if err != nil || a.status != http.StatusCreated {
-			t.Fatalf("PUT %s: %d %s %v", path, a.status, a.raw, err)
-		}
+		write(t, newHTTPClient(), request{http.MethodPut, path, body, ""}, url)
 	}
 	for _, m := range meters {
 		write("/v1/meters/"+m, `{"unit":"unit"}`)

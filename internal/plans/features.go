@@ -38,8 +38,8 @@ func checkFeatures(bad *faults, given map[string]any) map[string]any {
 		return features
 	}
 	for _, key := range slices.Sorted(maps.Keys(given)) {
-		if !ValidKey(key) {
-			bad.add("features", "%q is not a name: it %s", Shorten(key), KeyRule)
+		if !ValidName(key) {
+			bad.add("features", "%q is not a name: it %s", Shorten(key), NameRule)
 			continue
 		}
 		value, fault := feature(given[key])

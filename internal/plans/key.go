@@ -54,8 +54,9 @@ func ValidSecret(s string) bool {
 // lastInstant is the last instant that RFC 3339 can write. No key may expire later.
 var lastInstant = time.UnixMicro(calendar.MaxInstant).UTC()
 
-// CheckNewKey is what is wrong with a key that is to be made, nil if nothing is.
-func CheckNewKey(name string, scope Scope, expiresAt *time.Time) error {
+// CheckNewKey takes the white space off both ends of the name. It is what is wrong with a key that is to be
+// made, nil if nothing is.
+func CheckNewKey(name *string, scope Scope, expiresAt *time.Time) error {
 	var bad faults
 	bad.checkKey(name, scope)
 	if expiresAt != nil && expiresAt.After(lastInstant) {
@@ -64,8 +65,8 @@ func CheckNewKey(name string, scope Scope, expiresAt *time.Time) error {
 	return bad.err()
 }
 
-// CheckChosenKey is what is wrong with a key whose secret an operator chose, nil if nothing is.
-func CheckChosenKey(secret, name string, scope Scope) error {
+// CheckChosenKey is CheckNewKey for a key whose secret an operator chose.
+func CheckChosenKey(secret string, name *string, scope Scope) error {
 	var bad faults
 	bad.checkKey(name, scope)
 	if !ValidSecret(secret) {
@@ -74,7 +75,7 @@ func CheckChosenKey(secret, name string, scope Scope) error {
 	return bad.err()
 }
 
-func (f *faults) checkKey(name string, scope Scope) {
+func (f *faults) checkKey(name *string, scope Scope) {
 	f.name("name", name, true)
 	f.must("scope", string(scope), "admin, support, backend or read",
 		scope == ScopeAdmin || scope == ScopeSupport || scope == ScopeBackend || scope == ScopeRead)

@@ -5,18 +5,26 @@ import "strings"
 // maxKey is the length of the longest key, in bytes.
 const maxKey = 200
 
-// The texts about a key that ValidKey or ValidCustomerKey refuses.
+// The texts about a key that ValidName, ValidKey or ValidCustomerKey refuses.
 const (
-	KeyRule         = "must be 1 to 200 letters, digits or . _ : -"
+	NameRule        = "must be 1 to 200 letters, digits or . _ : -"
+	KeyRule         = NameRule + `, and not "." or ".."`
 	CustomerKeyRule = `must be 1 to 200 bytes of printable ASCII without "/", and not "." or ".."`
 )
 
 // ErasedPrefix begins the keys of erased customers. No other key may begin with it.
 const ErasedPrefix = "erased:"
 
-// ValidKey reports whether s may be the key of a meter, plan or limit: 1 to 200 ASCII
-// letters, digits or one of . _ : -
-func ValidKey(s string) bool {
+// ValidKey reports whether s may be the key of a meter, plan or limit: a valid name, but for "." and "..",
+// which clients and proxies take out of paths.
+func ValidKey(s string) bool { return ValidName(s) && !isDots(s) }
+
+// isDots reports whether s stands for a place in a path, and not for a name.
+func isDots(s string) bool { return s == "." || s == ".." }
+
+// ValidName reports whether s may be the name of an attribute or a feature, which stands in no path: 1 to
+// 200 ASCII letters, digits or one of . _ : -
+func ValidName(s string) bool {
 	if s == "" || len(s) > maxKey {
 		return false
 	}
@@ -32,10 +40,9 @@ func ValidKey(s string) bool {
 }
 
 // ValidCustomerKey reports whether s may be the key of a customer: 1 to 200 bytes of printable
-// ASCII (the space included) without "/". It must not be "." or "..", which clients and
-// proxies take out of paths.
+// ASCII (the space included) without "/". It must not be "." or "..".
 func ValidCustomerKey(s string) bool {
-	if s == "" || len(s) > maxKey || s == "." || s == ".." {
+	if s == "" || len(s) > maxKey || isDots(s) {
 		return false
 	}
 	for i := range len(s) {

@@ -85,7 +85,8 @@ func (o *StoredOverride) Show(name string, inForce bool, c *Customer) *Override 
 func shownInstant(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
 // Check checks an override against the plan version in force, and its expiry against now, µs
-// by the customer's clock. Errors: ErrUnknownLimit, and model.FieldErrors.
+// by the customer's clock. It takes the white space off both ends of the reason. Errors: ErrUnknownLimit,
+// and model.FieldErrors.
 func (in *OverrideInput) Check(p *Plan, name string, now int64) (o StoredOverride, err error) {
 	if p.limit(name) == nil {
 		return o, unknownLimit(p, name)
@@ -93,7 +94,7 @@ func (in *OverrideInput) Check(p *Plan, name string, now int64) (o StoredOverrid
 	o = StoredOverride{Limit: in.Limit, Burst: in.Burst}
 	var bad faults
 	_, bad.list = o.Over(p, name)
-	bad.name("reason", in.Reason, false)
+	bad.name("reason", &in.Reason, false)
 	if in.ExpiresAt != nil {
 		at := in.ExpiresAt.UnixMicro()
 		if o.ExpiresAt = &at; at <= now || in.ExpiresAt.After(lastInstant) {

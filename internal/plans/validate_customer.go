@@ -18,7 +18,7 @@ const (
 )
 
 // Check returns what is wrong with a customer, without what only the database knows of its
-// plan. It puts the features into the form in which they are stored.
+// plan. It puts the name and the features into the form in which they are stored.
 func (in *CustomerInput) Check(key string) model.FieldErrors {
 	var bad faults
 	if !ValidCustomerKey(key) {
@@ -26,7 +26,7 @@ func (in *CustomerInput) Check(key string) model.FieldErrors {
 	} else if strings.HasPrefix(key, ErasedPrefix) {
 		bad.add("key", "must not begin with %s, as erased customers' do: choose another", ErasedPrefix)
 	}
-	bad.name("name", in.Name, true)
+	bad.name("name", &in.Name, true)
 	bad.key("plan", in.Plan)
 	if in.PlanVersion != nil {
 		bad.within("plan_version", int64(*in.PlanVersion), 1, math.MaxInt32)

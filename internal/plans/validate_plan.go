@@ -43,13 +43,14 @@ func (in *PlanInput) MeterKeys() []string {
 	return keys
 }
 
-// Normalize checks a plan and returns it with its defaults filled in. The result shares
+// Normalize checks a plan and returns it as it is stored: with its defaults filled in, and its name
+// without white space at both ends. The result shares
 // nothing that the caller could change. declared are the meters that exist, and their kinds. The error is a
 // model.FieldErrors with all that is wrong.
 func (in PlanInput) Normalize(key string, declared map[string]string) (PlanInput, error) {
 	var bad faults
 	bad.key("key", key)
-	bad.name("name", in.Name, true)
+	bad.name("name", &in.Name, true)
 	_, known := Exponent(in.Currency)
 	bad.must("currency", in.Currency, "an ISO 4217 code in capitals, such as USD, of a currency with a minor unit", known)
 	in.checkInterval(&bad)

@@ -125,6 +125,8 @@ var planFaults = map[string]struct {
 
 	"limit without all": {limit(model.Spec{}), []string{"limits[0].name", "limits[0].algorithm", "limits[0].window"}},
 	"limit name":        {limit(spec("a b")), []string{"limits[0].name"}},
+	"limit name of ..":  {limit(spec("..")), []string{"limits[0].name"}},
+	"meter of ..":       {func(in *plans.PlanInput) { in.Meters = []string{".."} }, []string{"meters[0]"}},
 	"limit window 0s":   {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "0s"}), []string{"limits[0].window"}},
 	"limit window -1h":  {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "-1h"}), []string{"limits[0].window"}},
 	"limit window 1y":   {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1y"}), []string{"limits[0].window"}},

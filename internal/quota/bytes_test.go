@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit"
@@ -47,14 +46,12 @@ func (f *filled) hotUpdates(ctx context.Context, t testing.TB, atLeast int64) (a
 
 func (db *testDB) hotUpdates(ctx context.Context, t testing.TB, atLeast int64) (all, hot int64) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); all < atLeast; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d updates of %d are known", all, atLeast)
-		}
+	testkit.Eventually(t, fmt.Sprintf("%d updates are known", atLeast), func() bool {
 		if err := db.Pool.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'counters'").Scan(&all, &hot); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return all >= atLeast
+	})
 	return all, hot
 }
 

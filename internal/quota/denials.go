@@ -21,6 +21,7 @@ import (
 type denials struct {
 	pool       *pgxpool.Pool
 	now        func(context.Context) (int64, error)
+	limit      time.Duration // of one statement
 	stopping   chan struct{}
 	once       sync.Once
 	lost       atomic.Int64 // units that could not be written as denied
@@ -34,8 +35,11 @@ type denials struct {
 // maxDenials bounds the minutes gathered between two writes.
 const maxDenials = 100_000
 
-func newDenials(pool *pgxpool.Pool, now func(context.Context) (int64, error)) *denials {
-	return &denials{pool: pool, now: now, stopping: make(chan struct{}), minutes: make(map[minuteKey]*refusedMinute)}
+// statementLimit bounds a statement that writes them.
+const statementLimit = 5 * time.Second
+
+func newDenials(pool *pgxpool.Pool, now func(context.Context) (int64, error), patience time.Duration) *denials {
+	return &denials{pool: pool, now: now, limit: max(statementLimit, patience), stopping: make(chan struct{}), minutes: make(map[minuteKey]*refusedMinute)}
 }
 
 // add adds a refused hit, which was judged in an hour that starts then.
@@ -122,7 +126,7 @@ func (d *denials) writeRows(ctx context.Context, rows []model.HourKey, units map
 		denied = append(denied, units[k])
 		sum += units[k]
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
 	_, err := d.pool.Exec(ctx, denySQL, shard, customer, meter, hour, denied)
 	if err != nil {

@@ -43,7 +43,7 @@ func refusal(t *model.Target, cost int64) *model.Decision {
 
 func TestDenialsAdd(t *testing.T) {
 	db, ctx := newTestDB(t), testkit.Context(t)
-	d, a, b := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now), quotatest.Target(1, 1, 1), quotatest.Target(2, 1, 1)
+	d, a, b := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now, testkit.Patience), quotatest.Target(1, 1, 1), quotatest.Target(2, 1, 1)
 	if err := d.write(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestDenialsAdd(t *testing.T) {
 // what cannot be written.
 func TestDenialsAreBounded(t *testing.T) {
 	db, ctx := newTestDB(t), testkit.Context(t)
-	d := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now)
+	d := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now, testkit.Patience)
 	for i := range int64(maxDenials) {
 		d.add(refusal(quotatest.Target(1, 1, 1), 1), i)
 	}
@@ -152,7 +152,7 @@ func TestDenialsOfAnEngine(t *testing.T) {
 // -race, an empty write does not look at the map that is being filled).
 func TestDenialsConcurrently(t *testing.T) {
 	db, ctx := newTestDB(t), testkit.Context(t)
-	d, target := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now), quotatest.Target(1, 1, 1)
+	d, target := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now, testkit.Patience), quotatest.Target(1, 1, 1)
 	var adders sync.WaitGroup
 	for range 4 {
 		adders.Go(func() {

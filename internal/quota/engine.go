@@ -58,6 +58,10 @@ type Options struct {
 	// DecideWithin is how long a batch may take until the database is too slow to be waited for, see
 	// session.Circuit. 0: it may take its time.
 	DecideWithin time.Duration
+	// Patience is how long the engine waits for the database at least, where it would give it up earlier by
+	// itself: to connect, and for an answer. A lock is waited for no longer. 0: the bounds of package
+	// session.
+	Patience time.Duration
 	// AlsoAdjusted is a statement that each transaction sends after it has inserted adjustments, with the
 	// same parameters: $1–$4 shard, customer, meter and hour, $5 key, $6 cost, $7 instant, $8 reason. It must
 	// not wait for rows that others lock. "" is none.
@@ -125,7 +129,7 @@ func newEngine(o Options) (*Engine, error) {
 		return nil, err
 	}
 	n := &queue.Node{MaxQueue: o.MaxQueue, MaxReservations: o.MaxReservations, AlsoAdjusted: o.AlsoAdjusted, Memory: m, Values: queue.NewNewValues(o.MaxNewValues), Metrics: queue.NewMetrics(), History: o.History, Options: session.Options{
-		Connect: o.Connect, Confirm: o.Confirm, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, Troubles: session.NewTroubles(o.Log),
+		Connect: o.Connect, Confirm: o.Confirm, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, Patience: o.Patience, Troubles: session.NewTroubles(o.Log),
 	}}
 	held, err := local.New(o.MemorySize)
 	if err != nil {
@@ -134,7 +138,7 @@ func newEngine(o Options) (*Engine, error) {
 	if o.DecideWithin > 0 {
 		n.Circuit = session.NewCircuit(o.DecideWithin, probeSQL, &n.Options)
 	}
-	e := &Engine{options: o, node: n, local: held, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool, o.Now)}
+	e := &Engine{options: o, node: n, local: held, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool, o.Now, o.Patience)}
 	e.Sender = e.From("")
 	for range o.Lanes {
 		w := locked.New(n)

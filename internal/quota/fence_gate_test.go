@@ -86,6 +86,9 @@ func chargeBesideAFence(t *testing.T, late quotatest.Late) {
 func openSessions(t *testing.T, node *Engine, target *model.Target) {
 	t.Helper()
 	ctx := testkit.Context(t)
+	if err := node.Connected(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if d := node.DecideAll(ctx, []model.Hit{{Target: target, Cost: 1}})[0]; d.Err != nil {
 		t.Fatal(d.Err)
 	}

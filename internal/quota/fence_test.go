@@ -167,7 +167,7 @@ func TestFenceFailsOneByOne(t *testing.T) {
 	clock.Set(bound + 1e6)
 	db.Exec(ctx, t, `UPDATE counters SET change = 7 WHERE customer = 2`)
 	db.Exec(ctx, t, `UPDATE counters SET state = ARRAY[state[1], 1, 100] WHERE customer = 3`)
-	tx := db.HoldRow(ctx, t, 4, false)
+	tx := db.HoldRow(ctx, t, 4, true)
 	errs := e.Fence(ctx, fencesOf(bound, targets...))
 	var stale *model.StaleError
 	if errs[0] != nil || !errors.As(errs[1], &stale) || stale.Change != 7 || !errors.Is(errs[2], session.ErrInternal) || !errors.Is(errs[3], session.ErrBusy) || errs[4] != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,11 +33,12 @@ type fire struct {
 	callers   int                   // of each engine
 	rounds    int                   // hits of each caller
 	customers int                   // besides the hot one, which takes half of all hits
-	speed     int64                 // virtual µs for each real µs
+	speed     int64                 // virtual µs for each decision: the same on any machine
 	mutate    func(*Engine)         // breaks an engine, for mutants
 	connect   func(*pgx.ConnConfig) // changes a lane's connection
 
 	start         time.Time
+	decided       atomic.Int64
 	swapped, lost int64 // swaps
 
 	hot  []*model.Target // on one customer, sharing counters
@@ -111,9 +113,10 @@ func (f *fire) engine(t testing.TB, pool *pgxpool.Pool, skew time.Duration) *Eng
 	e, err := newEngine(Options{
 		Pool:      pool,
 		Wall:      time.Now,
+		Patience:  testkit.Patience,
 		Stopwatch: func() time.Duration { return time.Since(f.start) },
 		Now: func(context.Context) (int64, error) {
-			return fireEpoch + (time.Since(f.start)+skew).Microseconds()*f.speed, nil
+			return fireEpoch + f.decided.Load()*f.speed + skew.Microseconds(), nil
 		},
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			config, err := pgx.ParseConfig(f.url)
@@ -152,7 +155,7 @@ func (f *fire) run(t testing.TB) ([]shot, error) {
 	all := make([][]shot, f.engines*f.callers)
 	errs := make([]error, f.engines*f.callers)
 	for n := range f.engines {
-		e := f.engine(t, pool, time.Duration(n-f.engines/2)*time.Millisecond)
+		e := f.engine(t, pool, time.Duration(n-f.engines/2)*2*time.Second)
 		defer func() {
 			if err := e.Close(ctx); err != nil {
 				t.Error(err)
@@ -200,6 +203,7 @@ func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, err
 		case err != nil:
 			return shots, fmt.Errorf("a hit on %v: %w", target.Counters[0].Key, err)
 		default:
+			f.decided.Add(1)
 			shots = append(shots, shot{d})
 		}
 	}

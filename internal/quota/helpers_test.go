@@ -20,7 +20,7 @@ func (db *testDB) options(c *quotatest.Clock) Options {
 	start := time.Now()
 	return Options{
 		Connect: db.Connect, Pool: db.Pool, Now: c.Now, Wall: time.Now,
-		Stopwatch: func() time.Duration { return time.Since(start) },
+		Stopwatch: func() time.Duration { return time.Since(start) }, Patience: testkit.Patience,
 	}
 }
 
@@ -42,6 +42,9 @@ func (db *testDB) startEngine(t testing.TB, c *quotatest.Clock, change ...func(*
 	})
 	return e
 }
+
+// impatient has an engine give the database up as soon as the product does.
+func impatient(o *Options) { o.Patience = 0 }
 
 // withoutMemory has every hit decided by a statement.
 func withoutMemory(o *Options) { o.MemoryUsable = func() bool { return false } }

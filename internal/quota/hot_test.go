@@ -43,7 +43,7 @@ type hot struct {
 	admitted atomic.Int64
 }
 
-// useUp has the callers hit until nothing remains. Each hit must have its answer within a minute.
+// useUp has the callers hit until nothing remains. Each hit must have its answer.
 func (h *hot) useUp(t *testing.T, nodes ...*Engine) {
 	t.Helper()
 	limits := []*model.Limit{quotatest.Window(t, "all", h.limit, "1d")}
@@ -64,7 +64,7 @@ func (h *hot) useUp(t *testing.T, nodes ...*Engine) {
 				if len(h.values) > 0 {
 					hit = quotatest.IP(theirs, h.values[n%len(h.values)])
 				}
-				ctx, cancel := context.WithTimeout(testkit.Context(t), time.Minute)
+				ctx, cancel := context.WithTimeout(testkit.Context(t), testkit.Patience)
 				d, err := e.Decide(ctx, hit, 1)
 				cancel()
 				if err != nil {

@@ -148,20 +148,19 @@ func TestHeldRowStopsNoOther(t *testing.T) {
 // was never sent is not called unknown.
 func TestSilentDatabaseIsAnOutage(t *testing.T) {
 	db, ctx := newTestDB(t), testkit.Context(t)
-	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) {
-		o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
+	over := make(chan struct{})
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), impatient, func(o *Options) {
+		o.Connect = func(context.Context) (*pgx.Conn, error) { // no attempt ends
+			<-over
+			return nil, context.Canceled
 		}
 	})
+	t.Cleanup(func() { close(over) })
 	target := fireTarget(1, nil)
 	for range 3 {
-		began := time.Now()
-		_, err := e.Decide(ctx, target, 1)
-		if !errors.Is(err, session.ErrUnavailable) {
-			t.Errorf("%v after %s", err, time.Since(began))
+		if _, err := e.Decide(ctx, target, 1); !errors.Is(err, session.ErrUnavailable) {
+			t.Error(err)
 		}
-		testkit.AtMost(t, "the answer", time.Since(began), 2*time.Second)
 	}
 	impatient, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()

@@ -227,7 +227,7 @@ func (p *lockedCaller) reserve(ctx context.Context, target, base *model.Target, 
 // TestLockedUnderFire: what was told is what is stored, to the unit, and each request has
 // one answer.
 func TestLockedUnderFire(t *testing.T) {
-	f := &lockedFire{seed: 4, engines: 4, callers: 24, rounds: quotatest.Sized(15, 100, 2000), customers: 6}
+	f := &lockedFire{seed: testkit.Seed(t), engines: 4, callers: 24, rounds: quotatest.Sized(15, 100, 2000), customers: 6}
 	if err := f.run(t); err != nil {
 		t.Fatalf("seed %d: %v", f.seed, err)
 	}

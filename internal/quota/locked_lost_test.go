@@ -7,7 +7,6 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"quotad/internal/quota/lane"
 	"quotad/internal/quota/locked"
@@ -91,13 +90,8 @@ func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e 
 // awaitSession waits until the lane and the worker, which stand still, have sessions.
 func (e *Engine) awaitSession(ctx context.Context, t testing.TB) {
 	t.Helper()
-	until := time.Now().Add(time.Minute)
 	for _, s := range []*session.Session{&e.lanes[0].Session, &e.workers[0].Session} {
-		for err := s.Ready(ctx); err != nil; err = s.Ready(ctx) {
-			if time.Now().After(until) {
-				t.Fatal(err)
-			}
-		}
+		testkit.Eventually(t, "there is a session", func() bool { return s.Ready(ctx) == nil })
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
@@ -242,7 +241,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 	}
 }
 
-// TestHourIsBookedTwice: a refund by a clock ahead ends the hour, a charge by one behind begins
+// TestHourIsBookedTwice: a commit of nothing by a clock ahead ends the hour, a charge by one behind begins
 // it again, and its units are added to what was booked. A refusal books nothing.
 func TestHourIsBookedTwice(t *testing.T) {
 	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
@@ -256,15 +255,19 @@ func TestHourIsBookedTwice(t *testing.T) {
 		}
 	}
 	hit(0, 10, true)
+	r, err := e.Reserve(ctx, target, 1, 7200e6, model.NewID("reservation", "ahead"))
+	if err != nil || !r.Allowed {
+		t.Fatal(r.String(), err)
+	}
 	clock.Set(quotatest.Epoch + 3600e6)
-	if r, err := e.Refund(ctx, locked.Refund{Target: target, Cost: 1, ID: model.NewID("refund", "ahead")}); err != nil || r.Units != 1 {
-		t.Fatal(r, err)
+	if _, err := e.Commit(ctx, target, r.ID, 0); err != nil {
+		t.Fatal(err)
 	}
 	hit(5, 5, true)
 	hit(3600e6, 1, true)
 	hit(7200e6, 9, false)
 	stored, err := db.Admitted(ctx, 1)
-	if err != nil || len(stored) != 1 || stored[quotatest.UsageKey{Meter: 1, Hour: quotatest.Epoch}] != 14 {
+	if err != nil || len(stored) != 1 || stored[quotatest.UsageKey{Meter: 1, Hour: quotatest.Epoch}] != 15 {
 		t.Errorf("booked %v, %v", stored, err)
 	}
 	rows, err := db.Counters(ctx, 1)

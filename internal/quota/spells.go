@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -136,7 +135,7 @@ func (d *denials) writeSpells(ctx context.Context, rows []spellRow) error {
 		}
 		sum += min(r.units, math.MaxInt64-sum)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
 	now, err := d.now(ctx)
 	if err == nil {

@@ -139,7 +139,7 @@ func TestSpellsCountTheSameEitherWay(t *testing.T) {
 // cannot be written.
 func TestSpellsAreBounded(t *testing.T) {
 	db, ctx := newTestDB(t), testkit.Context(t)
-	d := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now)
+	d := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now, testkit.Patience)
 	closed := quotatest.Window(t, "closed", 0, "1h")
 	refused := func(customer, cost int64) *model.Decision {
 		d := model.Judge(quotatest.Target(customer, 1, 1, closed), []model.Row{{}}, quotatest.Epoch, cost)
@@ -174,7 +174,7 @@ func TestSpellsAddUp(t *testing.T) {
 	clock := quotatest.NewClock(quotatest.Epoch)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "w", 0, "1h"))
 	for node := range int64(2) {
-		d := newDenials(db.Pool, clock.Now)
+		d := newDenials(db.Pool, clock.Now, testkit.Patience)
 		for i := range int64(3) {
 			refused := model.Judge(target, []model.Row{{}}, quotatest.Epoch+10*i+node, math.MaxInt64/4)
 			d.add(&refused, quotatest.Epoch+i%2)

@@ -201,7 +201,7 @@ func (e *Engine) together(ctx context.Context, hits []model.Hit) (wait func() er
 		}
 		ended <- err
 	}()
-	for until := time.Now().Add(time.Minute); e.workers[0].Queued() == queued && time.Now().Before(until); {
+	for until := time.Now().Add(testkit.Patience); e.workers[0].Queued() == queued && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	return func() error { return <-ended }

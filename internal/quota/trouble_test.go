@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -54,10 +53,7 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 				}
 				return e.DecideAll(ctx, []model.Hit{{Target: target, Cost: 1, ID: model.NewID("hit", "x")}})[0].Err
 			}
-			until := time.Now().Add(30 * time.Second)
-			for connecting(hit()) && time.Now().Before(until) {
-				continue // the first attempt has no end yet
-			}
+			testkit.Eventually(t, "the first attempt has an end", func() bool { return !connecting(hit()) })
 			for range 20 {
 				if err := hit(); !errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrUnavailable) {
 					t.Fatalf("a hit: %v", err)
@@ -70,9 +66,7 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 				t.Errorf("the log says so %d times:\n%s", n, log.String())
 			}
 			repair()
-			for (hit() != nil || e.Trouble() != nil) && time.Now().Before(until) {
-				time.Sleep(10 * time.Millisecond)
-			}
+			testkit.Eventually(t, "hits are charged again", func() bool { return hit() == nil && e.Trouble() == nil })
 			if err := errors.Join(hit(), e.Trouble()); err != nil || log.Count("hits are charged again") != 1 {
 				t.Errorf("afterwards: %v\n%s", err, log.String())
 			}
@@ -129,12 +123,10 @@ func TestARightThatIsTakenAway(t *testing.T) {
 	var log pgtest.Log
 	e := db.startEngine(t, clock, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
-	until := time.Now().Add(30 * time.Second)
-	for time.Now().Before(until) {
-		if _, err := e.Decide(ctx, target, 1); !connecting(err) {
-			break
-		}
-	}
+	testkit.Eventually(t, "there is a session", func() bool {
+		_, err := e.Decide(ctx, target, 1)
+		return !connecting(err)
+	})
 	db.Exec(ctx, t, "REVOKE UPDATE ON counters FROM CURRENT_USER")
 	for range 20 {
 		if _, err := e.Decide(ctx, target, 1); !errors.Is(err, session.ErrNoSession) && !connecting(err) {
@@ -145,9 +137,7 @@ func TestARightThatIsTakenAway(t *testing.T) {
 		t.Errorf("%v, said %d times:\n%s", e.Trouble(), n, log.String())
 	}
 	db.Exec(ctx, t, "GRANT UPDATE ON counters TO CURRENT_USER")
-	for e.Trouble() != nil && time.Now().Before(until) { // it is found out without a hit
-		time.Sleep(10 * time.Millisecond)
-	}
+	testkit.Eventually(t, "it is found out without a hit", func() bool { return e.Trouble() == nil })
 	if d, err := e.Decide(ctx, target, 1); err != nil || d.View(0).Used != 2 || e.Trouble() != nil {
 		t.Errorf("afterwards: %s, %v, %v", d.String(), err, e.Trouble())
 	}

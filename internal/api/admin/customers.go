@@ -34,6 +34,9 @@ func (in *customerRequest) check() (bad model.FieldErrors) {
 	if in.Change != "" && in.Change != plans.ChangeNow && in.Change != plans.ChangeLimitsNow {
 		bad = append(bad, model.FieldError{Field: "change", Detail: `must be "now" or "limits_now", or left out where neither plan costs anything`})
 	}
+	if in.BillingAnchor != nil && *in.BillingAnchor == "" {
+		bad = append(bad, model.FieldError{Field: "billing_anchor", Detail: "must be a wall clock such as 2026-01-31T00:00:00: left out, it stays as it is, or is the instant of creation"})
+	}
 	return bad
 }
 
@@ -53,9 +56,13 @@ func (s *Room) putCustomer(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
+	anchor := ""
+	if in.BillingAnchor != nil {
+		anchor = *in.BillingAnchor
+	}
 	customer, isNew, err := s.Store.PutCustomer(c.Ctx(), key, plans.CustomerInput{
 		Name: in.Name, Plan: in.Plan, PlanVersion: in.PlanVersion, Timezone: in.Timezone,
-		BillingAnchor: in.BillingAnchor, Metadata: in.Metadata, Features: in.Features, TestClock: in.TestClock,
+		BillingAnchor: anchor, Metadata: in.Metadata, Features: in.Features, TestClock: in.TestClock,
 		Change: in.Change,
 	}, pre)
 	if err != nil {

@@ -34,15 +34,34 @@ func (s *Room) portalRoutes() []serve.Route {
 
 type portalRequest client.PortalRequest
 
-// portalPath is a page of the portal; none has more than this in its path.
-var portalPath = regexp.MustCompile(`^/portal(/[A-Za-z0-9-]+)*(\?[A-Za-z0-9._~%&=:+-]*)?$`)
+// portalPath is a page of the portal that can be looked at: no file, no stream, and no address that does
+// something.
+var portalPath = regexp.MustCompile(`^/portal(/usage|/refusals|/plan|/invoices(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(/lines/[0-9]+)?)?)?(\?[A-Za-z0-9._~%&=:+-]*)?$`)
+
+// maxPath is the length of the longest path of a link, bytes.
+const maxPath = 200
+
+// isPortalPage reports whether a link may open a path: a page of the portal, with a query that can be read.
+func isPortalPage(path string) bool {
+	_, query, _ := strings.Cut(path, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil || len(path) > maxPath || !portalPath.MatchString(path) {
+		return false
+	}
+	for name, all := range values {
+		if !request.Storable(name) || !request.Storable(strings.Join(all, "")) {
+			return false
+		}
+	}
+	return true
+}
 
 func (in *portalRequest) check(p *Portal) (bad model.FieldErrors) {
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	if !plans.ValidCustomerKey(in.Customer) {
 		refuse("customer", plans.CustomerKeyRule)
 	}
-	if !portalPath.MatchString(in.Path) || len(in.Path) > 200 || strings.HasPrefix(in.Path, "/portal/enter") {
+	if !isPortalPage(in.Path) {
 		refuse("path", "must be a page of the portal, such as /portal/usage")
 	}
 	if in.ReturnURL != "" && !slices.Contains(p.ReturnOrigins, originOf(in.ReturnURL)) {

@@ -53,7 +53,7 @@ type billingRequest struct {
 	Seller      string             `json:"seller" required:"false" default:"default" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the seller who sends the invoices."`
 	Buyer       payerRequest       `json:"buyer" required:"false" doc:"Who pays."`
 	Taxes       []billing.TaxRate  `json:"taxes" required:"false" maxItems:"10" doc:"Taxes of invoices, all inclusive or all exclusive."`
-	DueDays     int                `json:"due_days" required:"false" minimum:"0" maximum:"365" default:"14" doc:"Days from an invoice's finalization until it is due."`
+	DueDays     int                `json:"due_days" required:"false" minimum:"0" maximum:"365" default:"14" doc:"Calendar days from an invoice's finalization until it is due, at the same wall clock of the customer's timezone."`
 
 	OrderReference string   `json:"order_reference,omitempty" maxLength:"200" doc:"The buyer's, printed on papers."`
 	Notes          []string `json:"notes" required:"false" maxItems:"20" doc:"Lines on each paper of the customer."`

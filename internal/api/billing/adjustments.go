@@ -39,11 +39,11 @@ func (in *adjustmentRequest) check(key string, preview bool) (id string, at int6
 	if in.Cost == 0 || in.Cost < -model.MaxNumber || in.Cost > model.MaxNumber {
 		refuse("cost", fmt.Sprintf("is required, from -%d to %d, and not 0", model.MaxNumber, model.MaxNumber))
 	}
-	if wrong := request.CheckText(in.Reason, true); wrong != "" {
+	if wrong := request.CheckText(&in.Reason); wrong != "" {
 		refuse("reason", wrong)
 	}
-	if in.At != "" {
-		if at, err = calendar.ParseInstant(in.At); err != nil {
+	if in.At != nil {
+		if at, err = calendar.ParseInstant(*in.At); err != nil {
 			refuse("at", "must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
 		} else if at == 0 {
 			refuse("at", "must be after 1970-01-01T00:00:00Z")
@@ -63,6 +63,14 @@ func (in *adjustmentRequest) check(key string, preview bool) (id string, at int6
 	}
 	id, err = request.OneID(own, key)
 	return id, at, err
+}
+
+// asked is the instant as it was asked for; empty: none was.
+func (in *adjustmentRequest) asked() string {
+	if in.At == nil {
+		return ""
+	}
+	return *in.At
 }
 
 // adjust serves POST /v1/customers/{key}/adjustments.
@@ -92,7 +100,7 @@ func (s *Room) adjust(c *serve.Call) (serve.Answer, error) {
 	}
 	asked := locked.Adjustment{
 		Cost: in.Cost, At: at, Reason: in.Reason,
-		ID: model.NewID(request.OpAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
+		ID: model.NewID(request.OpAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.asked(), in.Reason),
 	}
 	ctx, cancel := s.ChargeInTime(c.R)
 	defer cancel()
@@ -164,7 +172,7 @@ func auditedAdjustment(ctx context.Context, customer, id string, in *adjustmentR
 	}
 	change := plans.Audited{
 		Action: plans.AuditCreate, Target: "customers/" + customer + "/adjustments/" + id,
-		After: adjustmentAudit{in.Meter, in.Cost, in.At, in.Reason},
+		After: adjustmentAudit{in.Meter, in.Cost, in.asked(), in.Reason},
 	}
 	_, after, err := change.Documents()
 	return &locked.Audit{

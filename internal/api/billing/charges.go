@@ -41,7 +41,7 @@ func (s *Room) charge(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	bad := money(in.AmountMinor, -billing.MaxMinor, in.Currency, in.ID)
-	if wrong := request.CheckText(in.Description, true); wrong != "" {
+	if wrong := request.CheckText(&in.Description); wrong != "" {
 		bad = append(bad, model.FieldError{Field: "description", Detail: wrong})
 	}
 	if len(bad) > 0 {

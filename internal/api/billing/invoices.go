@@ -104,14 +104,19 @@ func invoiceAnswer(i *billing.Invoice, err error) (serve.Answer, error) {
 
 // filterOf reads which invoices are asked for.
 func filterOf(q request.Query) (f invoices.Filter, err error) {
-	if f.Status = q["status"]; f.Status != "" {
-		switch f.Status {
+	if text, given := q["status"]; given {
+		switch f.Status = text; text {
 		case billing.StatusDraft, billing.StatusFinalized, billing.StatusPaid, billing.StatusVoid, billing.StatusCredited, billing.StatusOverdue:
 		default:
 			return f, problem.Invalid("status", "must be draft, finalized, paid, void, credited or overdue")
 		}
 	}
 	f.Customer, f.TestClock = q["customer"], q["test_clock"]
+	for _, name := range []string{"customer", "test_clock"} {
+		if text, given := q[name]; given && text == "" {
+			return f, problem.Invalid(name, "must be a key: leave the parameter out instead")
+		}
+	}
 	f.From, f.To, err = q.Between()
 	return f, err
 }
@@ -178,7 +183,7 @@ func (s *Room) voidInvoice(c *serve.Call) (serve.Answer, error) {
 	}
 	var in client.VoidRequest
 	if err = request.Decode(c.Body, &in); err == nil {
-		err = request.WrongText("reason", in.Reason, true)
+		err = request.WrongText("reason", &in.Reason)
 	}
 	if err != nil {
 		return serve.Answer{}, err
@@ -193,7 +198,7 @@ func (s *Room) creditInvoice(c *serve.Call) (serve.Answer, error) {
 	}
 	var in client.NoteRequest
 	if err = request.Decode(c.Body, &in); err == nil {
-		err = request.WrongText("reason", in.Reason, true)
+		err = request.WrongText("reason", &in.Reason)
 	}
 	if err != nil {
 		return serve.Answer{}, err

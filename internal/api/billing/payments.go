@@ -35,9 +35,10 @@ func onceFor(operation, id string, payload ...string) invoices.Once {
 	return invoices.Once{ID: id, Payload: model.NewID(operation, id, payload...).Payload}
 }
 
-// named are the faults of a reason and an id that are both required.
-func named(reason, id string) (bad model.FieldErrors) {
-	if wrong := request.CheckText(reason, true); wrong != "" {
+// named takes the white space off both ends of a reason. It is the faults of a reason and an id that are
+// both required.
+func named(reason *string, id string) (bad model.FieldErrors) {
+	if wrong := request.CheckText(reason); wrong != "" {
 		bad = append(bad, model.FieldError{Field: "reason", Detail: wrong})
 	}
 	if wrong := request.CheckID(id); wrong != "" {
@@ -60,7 +61,7 @@ func (s *Room) payInvoice(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	bad := part(in.AmountMinor)
-	if wrong := request.CheckText(in.Reference, false); wrong != "" {
+	if wrong := request.CheckReference(in.Reference); wrong != "" {
 		bad = append(bad, model.FieldError{Field: "reference", Detail: wrong})
 	}
 	own := ""
@@ -97,7 +98,7 @@ func (s *Room) reversePayment(c *serve.Call) (serve.Answer, error) {
 	if err = request.Decode(c.Body, &in); err != nil {
 		return serve.Answer{}, err
 	}
-	if bad := named(in.Reason, in.ID); len(bad) > 0 {
+	if bad := named(&in.Reason, in.ID); len(bad) > 0 {
 		return serve.Answer{}, problem.InvalidFields(bad)
 	}
 	return invoiceAnswer(s.Invoices.Reverse(c.Ctx(), id, n, in.Reason, onceFor("reverse", in.ID, id, text, in.Reason)))
@@ -127,7 +128,7 @@ func (s *Room) withdrawCredit(c *serve.Call) (serve.Answer, error) {
 	if err = request.Decode(c.Body, &in); err != nil {
 		return serve.Answer{}, err
 	}
-	if bad := append(part(in.AmountMinor), named(in.Reason, in.ID)...); len(bad) > 0 {
+	if bad := append(part(in.AmountMinor), named(&in.Reason, in.ID)...); len(bad) > 0 {
 		return serve.Answer{}, problem.InvalidFields(bad)
 	}
 	amount, text := partOf(in.AmountMinor)

@@ -75,8 +75,8 @@ func (s *Room) compareDraft(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
 
-// run compares one customer, or the fullest ones where it is empty.
-func (x *comparison) run(customer string) (body *client.Compare, err error) {
+// run compares one customer, or the fullest ones where it is nil.
+func (x *comparison) run(customer *string) (body *client.Compare, err error) {
 	if x.compiled, err = compare.Compile(x.draft); err != nil {
 		return nil, err
 	}
@@ -85,10 +85,10 @@ func (x *comparison) run(customer string) (body *client.Compare, err error) {
 	}
 	var ids []int64
 	others := false
-	if customer == "" {
+	if customer == nil {
 		ids, others, err = x.fullest()
 	} else {
-		ids, err = x.only(customer)
+		ids, err = x.only(*customer)
 	}
 	if err != nil {
 		return nil, err

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +19,8 @@ import (
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
+	"quotad/internal/quota/locked"
+	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 )
 
@@ -68,12 +70,40 @@ func (s *Room) decideBatch(request context.Context, from queue.SenderID, body []
 	if err != nil {
 		return nil, nil, err
 	}
-	if atomic {
+	if !atomic && key != "" {
+		err = s.otherBatch(ctx, hits, results)
+	}
+	switch {
+	case err != nil:
+	case atomic:
 		err = serve.OutOfTime(ctx, s.decideTogether(ctx, s.Engine.From(from), hits, results))
-	} else {
+	default:
 		s.decideAll(ctx, s.Engine.From(from), hits, results)
 	}
 	return hits, results, err
+}
+
+// otherBatch looks whether another batch was done under the key of this one, for any of its customers.
+// What keeps it from looking keeps the hits from being charged, too, or each of them is held against
+// that key when it is charged.
+func (s *Room) otherBatch(ctx context.Context, hits []hit, results []queue.Result) error {
+	var customers []int64
+	for i := range hits {
+		if results[i].Err != nil || hits[i].chargesNothing() {
+			continue
+		}
+		if t, err := s.target(ctx, &hits[i], 0); err == nil {
+			customers = append(customers, t.Counters[0].Key.Customer)
+		}
+	}
+	slices.Sort(customers)
+	if customers = slices.Compact(customers); len(customers) == 0 {
+		return nil
+	}
+	if err := s.Engine.OtherBatch(ctx, customers, *hits[0].batch); errors.Is(err, locked.ErrOtherPayload) {
+		return err
+	}
+	return nil
 }
 
 // takeApart reads the body of a batch, in one of the places for what takes a processor for long.
@@ -108,13 +138,31 @@ func (b *batch) decode(key string) ([]hit, []queue.Result) {
 	if key == "" {
 		return hits, results
 	}
-	shape := fmt.Sprint(len(hits), b.atomic) // another one is another batch
+	id := b.id(key, hits, results)
 	for i := range hits {
-		if h := &hits[i]; h.id == "" {
-			h.kind, h.id, h.batch = request.OpBatch, key+"#"+strconv.Itoa(i), shape
+		h := &hits[i]
+		h.batch = &id
+		if h.id == "" {
+			h.kind, h.id = request.OpBatch, key+"#"+strconv.Itoa(i)
 		}
 	}
 	return hits, results
+}
+
+// id is the batch's, of the key in its header. Its payload is all hits in their order, and atomic. A hit
+// that cannot be read counts as it is written.
+func (b *batch) id(key string, hits []hit, results []queue.Result) model.ID {
+	payload := []string{strconv.FormatBool(b.atomic)}
+	for i := range hits {
+		parts := []string{"", ""}
+		if h := &hits[i]; results[i].Err != nil {
+			parts[1] = string(b.hits[i])
+		} else {
+			parts = append([]string{h.Customer, h.id, strconv.FormatBool(h.dryRun)}, h.payload()...)
+		}
+		payload = append(append(payload, strconv.Itoa(len(parts))), parts...)
+	}
+	return model.NewID(request.OpWholeBatch, key, payload...)
 }
 
 // writeResults answers a batch. The request has been taken apart: its buffer can hold the

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 // ended waits for a deadline to end, and returns why.
@@ -14,7 +16,7 @@ func ended(t *testing.T, d *deadline) error {
 	select {
 	case <-d.Done():
 		return d.Err()
-	case <-time.After(10 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("it did not end")
 		return nil
 	}
@@ -115,7 +117,7 @@ func TestDeadlinePassesOn(t *testing.T) {
 			}
 			select {
 			case <-derived.Done():
-			case <-time.After(10 * time.Second):
+			case <-time.After(testkit.Patience):
 				t.Fatal("what was made from it goes on")
 			}
 			if err := derived.Err(); !errors.Is(err, c.want) {

@@ -26,9 +26,9 @@ type hit struct {
 	attributes map[string]string
 	dryRun     bool
 	overrun    bool
-	kind       string // of operation, of the id
-	id         string // the client's; empty: none
-	batch      string // of a batch's id: what else the batch is
+	kind       string    // of operation, of the id
+	id         string    // the client's; empty: none
+	batch      *model.ID // of the batch that it came in, if that has one
 }
 
 // chargesNothing reports whether the hit charges nothing, whatever comes of it: a dry run, or a cost of 0.
@@ -40,11 +40,18 @@ func (h *hit) operation() model.ID {
 	if h.id == "" || h.chargesNothing() {
 		return model.ID{}
 	}
-	parts := []string{h.Meter, strconv.FormatInt(h.Cost, 10), h.batch}
+	id := model.NewID(h.kind, h.id, h.payload()...)
+	id.Batch = h.batch
+	return id
+}
+
+// payload is what is asked for under the hit's id.
+func (h *hit) payload() []string {
+	parts := []string{h.Meter, strconv.FormatInt(h.Cost, 10)}
 	if h.overrun {
 		parts = append(parts, "overrun")
 	}
-	return model.NewID(h.kind, h.id, request.PayloadOf(h.attributes, parts...)...)
+	return request.PayloadOf(h.attributes, parts...)
 }
 
 // of is the hit in the engine's form.

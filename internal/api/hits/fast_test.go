@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"quotad/internal/fastpath"
+	"quotad/internal/testkit"
 )
 
 // A client that goes away while its hit waits is noticed on the fast path, too, where
@@ -20,7 +21,7 @@ func TestClientOfAFastHitGoesAway(t *testing.T) {
 	w := newWaits(time.Hour)
 	w.every = time.Millisecond
 	fast, why := make(chan struct{}), make(chan error, 1)
-	server := fastpath.New(&http.Server{ReadHeaderTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	server := fastpath.New(&http.Server{ReadHeaderTimeout: testkit.Patience, ReadTimeout: testkit.Patience, WriteTimeout: testkit.Patience, IdleTimeout: testkit.Patience, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if _, netHTTP := rw.(http.Flusher); netHTTP {
 			return
 		}
@@ -31,7 +32,7 @@ func TestClientOfAFastHitGoesAway(t *testing.T) {
 		select {
 		case <-d.Done():
 			why <- d.Err()
-		case <-time.After(10 * time.Second):
+		case <-time.After(testkit.Patience):
 			why <- errors.New("not noticed in time")
 		}
 	})}, fastpath.Options{Serves: func(*http.Request) bool { return true }, Wall: time.Now})
@@ -42,7 +43,7 @@ func TestClientOfAFastHitGoesAway(t *testing.T) {
 	client, err := net.Dial("tcp", listener.Addr().String())
 	check(t, err)
 	defer client.Close()
-	check(t, client.SetDeadline(time.Now().Add(10*time.Second)))
+	check(t, client.SetDeadline(time.Now().Add(testkit.Patience)))
 	// The first is net/http's, and so is each that begins to come before net/http is done
 	// with the one before it.
 	answers := make(chan error)

@@ -45,14 +45,34 @@ func TestPayloadsOfIDs(t *testing.T) {
 	}
 	b, err := decodeBatch([]byte(`{"hits":[{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests","id":"x"},7]}`))
 	check(t, err)
+	own := func(h hit) model.ID {
+		id := h.operation()
+		id.Batch = nil
+		return id
+	}
 	hits, results := b.decode("key")
-	if hits[0].operation() == hits[1].operation() || hits[0].operation() == (model.ID{}) || hits[2].operation() != plain || results[3].Err == nil {
+	if own(hits[0]) == own(hits[1]) || own(hits[0]) == (model.ID{}) || own(hits[2]) != plain || results[3].Err == nil {
 		t.Errorf("of a batch: %+v", hits)
 	}
 	again, _ := b.decode("key")
 	other, _ := b.decode("other")
-	if hits[1].operation() != again[1].operation() || hits[1].operation() == other[1].operation() {
+	if own(hits[1]) != own(again[1]) || own(hits[1]) == own(other[1]) {
 		t.Error("the ids of a batch's hits are not those of its key")
+	}
+	if *hits[1].batch != *again[1].batch || *hits[1].batch != *hits[2].batch || hits[1].batch.Key == other[1].batch.Key || hits[1].batch.Payload != other[1].batch.Payload {
+		t.Error("a batch's id is not that of its key and its hits")
+	}
+	for _, body := range []string{
+		`{"hits":[{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests","id":"x"},8]}`,
+		`{"hits":[{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests","id":"x"}]}`,
+		`{"hits":[{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests","id":"x"},7],"atomic":true}`,
+		`{"hits":[{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests","dry_run":true},{"customer":"acme","meter":"requests","id":"x"},7]}`,
+	} {
+		b, err := decodeBatch([]byte(body))
+		check(t, err)
+		if another, _ := b.decode("key"); another[0].batch.Key != hits[0].batch.Key || another[0].batch.Payload == hits[0].batch.Payload {
+			t.Errorf("it is taken for the same batch: %s", body)
+		}
 	}
 	none, _ := b.decode("")
 	if none[0].operation() != (model.ID{}) {

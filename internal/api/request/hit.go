@@ -50,7 +50,7 @@ func CheckAttributes(attributes map[string]string, parent string) (bad model.Fie
 		return bad
 	}
 	for name, value := range attributes {
-		if len(name) > model.MaxAttributeName || !plans.ValidKey(name) {
+		if len(name) > model.MaxAttributeName || !plans.ValidName(name) {
 			refuse(parent+"."+name, "the name must be 1 to 64 letters, digits or . _ : -")
 		}
 		switch {

@@ -16,11 +16,12 @@ import (
 // customers, or of two kinds of operations, are different ids.
 
 // The kinds of operations. They are parts of stored keys and never change. OpBatch is the kind
-// of the ids that a batch's header gives to its hits. OpUnnamed is that of a reservation
+// of the ids that a batch's header gives to its hits, and OpWholeBatch of the header's own. OpUnnamed is that of a reservation
 // without an id.
 const (
 	OpHit         = "hit"
 	OpBatch       = "batch"
+	OpWholeBatch  = "whole batch"
 	OpRefund      = "refund"
 	OpReservation = "reservation"
 	OpImport      = "import"

@@ -37,7 +37,7 @@ func ParseQuery(r *http.Request, rt *apidoc.Operation) (Query, error) {
 		if len(given) > 1 {
 			return nil, problem.Invalid(name, "is there more than once")
 		}
-		if !storable(name) || !storable(given[0]) {
+		if !Storable(name) || !Storable(given[0]) {
 			return nil, problem.Invalid(name, wantStorable)
 		}
 		q[name] = given[0]

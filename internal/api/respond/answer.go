@@ -1,6 +1,7 @@
 package respond
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -37,7 +38,7 @@ const (
 // RateLimit-Policy and RateLimit (IETF draft 10), X-RateLimit-*, and Retry-After for a
 // refusal. at is what the customer's clock showed, see Decision.Now. wait is its retry-after, µs or Never.
 //
-// No header names a shadow limit. RateLimit-Policy and RateLimit name the first limits, as
+// X-RateLimit-* are of one limit, see before. No header names a shadow limit. RateLimit-Policy and RateLimit name the first limits, as
 // many as fit into maxListed and maxLimitsListed.
 //
 // Each hit pays for these headers. So the values that depend only on the limits are kept in
@@ -50,20 +51,20 @@ func (buf *Buffer) QuotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	if !buf.policy.of(views) {
 		buf.policy = newPolicy(views)
 	}
-	tightest := -1
+	told := -1 // the limit of X-RateLimit-*
 	b := buf.B[:0]
 	for i := range views {
 		if views[i].Limit.Mode == model.Shadow {
 			continue
 		}
-		if tightest < 0 || views[i].Remaining < views[tightest].Remaining {
-			tightest = i
+		if told < 0 || before(&views[i], &views[told], wait != 0) {
+			told = i
 		}
 		if i < buf.policy.listed {
 			b = appendState(b, &views[i], at, len(b) > 0)
 		}
 	}
-	if tightest < 0 {
+	if told < 0 {
 		return
 	}
 	buf.B = b
@@ -72,11 +73,42 @@ func (buf *Buffer) QuotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	if wait > 0 {
 		h["Retry-After"] = []string{strconv.FormatInt(ceilDiv(wait, second), 10)}
 	}
-	h["X-RateLimit-Limit"] = buf.policy.capacity[tightest : tightest+1 : tightest+1]
-	h["X-RateLimit-Remaining"] = []string{strconv.FormatInt(views[tightest].Remaining, 10)}
-	if resetAt := views[tightest].ResetAt; resetAt != model.NoReset {
+	h["X-RateLimit-Limit"] = buf.policy.capacity[told : told+1 : told+1]
+	h["X-RateLimit-Remaining"] = []string{strconv.FormatInt(views[told].Remaining, 10)}
+	if resetAt := views[told].ResetAt; resetAt != model.NoReset {
 		h["X-RateLimit-Reset"] = []string{strconv.FormatInt(resetValue(resetAt, at, style), 10)}
 	}
+}
+
+// before reports whether X-RateLimit-* are rather of view a than of view b, which comes earlier in
+// the plan. Of a refusal they are of the hard limit with the longest wait, else of the limit with the
+// least remaining. Of equals they are of the one with the latest reset.
+func before(a, b *model.View, refused bool) bool {
+	if refused {
+		waitA, waitB := waitOf(a), waitOf(b)
+		if waitA != waitB {
+			return waitA > waitB
+		}
+		if waitA > 0 {
+			return a.ResetAt > b.ResetAt
+		}
+	}
+	if a.Remaining != b.Remaining {
+		return a.Remaining < b.Remaining
+	}
+	return a.ResetAt > b.ResetAt // NoReset is the latest
+}
+
+// waitOf is how long a hard limit refuses, in µs, never being the longest time. It is 0 of a limit
+// that does not refuse.
+func waitOf(v *model.View) int64 {
+	switch {
+	case v.Limit.Mode != model.Hard:
+		return 0
+	case v.RetryAfter == model.Never:
+		return math.MaxInt64
+	}
+	return v.RetryAfter
 }
 
 // policy is the header values that depend on the limits only, and not on what is left of them.

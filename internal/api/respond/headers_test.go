@@ -1,12 +1,16 @@
 package respond
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,8 +45,11 @@ func anyLimit(t *rapid.T, name string) *model.Limit {
 	}
 }
 
+// anyName is any name that a limit may have. Of another one anyLimit would make none, without an end.
+var anyName = rapid.StringMatching(`[A-Za-z0-9._:-]{1,200}`).Filter(func(s string) bool { return s != "." && s != ".." })
+
 func anyViews(t *rapid.T, at int64) []model.View {
-	names := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9._:-]{1,200}`), 1, 5, rapid.ID).Draw(t, "names")
+	names := rapid.SliceOfNDistinct(anyName, 1, 5, rapid.ID).Draw(t, "names")
 	views := make([]model.View, len(names))
 	for i, name := range names {
 		views[i] = model.View{
@@ -77,22 +84,74 @@ func TestHeadersParseBack(t *testing.T) {
 		if len(policies) != len(views) || len(states) != len(views) {
 			t.Fatalf("%d policies and %d states for %d limits", len(policies), len(states), len(views))
 		}
-		least := views[0]
 		for i, v := range views {
 			checkPolicy(t, policies[i].(httpsfv.Item), v.Limit)
 			checkState(t, states[i].(httpsfv.Item), v, at)
-			if v.Remaining < least.Remaining {
-				least = v
-			}
 		}
-		if raw(h, "X-RateLimit-Remaining")[0] != strconv.FormatInt(least.Remaining, 10) || raw(h, "X-RateLimit-Limit")[0] != strconv.FormatInt(least.Limit.Capacity(), 10) {
-			t.Fatalf("X-RateLimit of another limit than %s: %v", least.Limit.Name, h)
+		told := toldBySorting(views, wait != 0)
+		if raw(h, "X-RateLimit-Remaining")[0] != strconv.FormatInt(told.Remaining, 10) || raw(h, "X-RateLimit-Limit")[0] != strconv.FormatInt(told.Limit.Capacity(), 10) {
+			t.Fatalf("X-RateLimit of another limit than %s: %v", told.Limit.Name, h)
 		}
-		if reset := raw(h, "X-RateLimit-Reset"); (reset == nil) != (least.ResetAt == model.NoReset) || reset != nil && reset[0] != strconv.FormatInt(ceilDiv(least.ResetAt-at, 1e6), 10) {
-			t.Fatalf("X-RateLimit-Reset %v of %+v", reset, least)
+		if reset := raw(h, "X-RateLimit-Reset"); (reset == nil) != (told.ResetAt == model.NoReset) || reset != nil && reset[0] != strconv.FormatInt(ceilDiv(told.ResetAt-at, 1e6), 10) {
+			t.Fatalf("X-RateLimit-Reset %v of %+v", reset, told)
 		}
 		checkRetryAfter(t, h["Retry-After"], wait)
 	})
+}
+
+// toldBySorting is the view that X-RateLimit-* are of, by the contract's sentence: the refusing hard
+// limits first, the longest wait before shorter ones; then the least remaining; then the latest reset.
+func toldBySorting(views []model.View, refused bool) model.View {
+	sorted := slices.Clone(views)
+	refuses := func(v model.View) bool { return refused && v.Limit.Mode == model.Hard && v.RetryAfter != 0 }
+	if slices.ContainsFunc(sorted, refuses) {
+		sorted = slices.DeleteFunc(sorted, func(v model.View) bool { return !refuses(v) })
+	}
+	slices.SortStableFunc(sorted, func(a, b model.View) int {
+		if refuses(a) {
+			return cmp.Or(cmp.Compare(waitRank(b), waitRank(a)), cmp.Compare(b.ResetAt, a.ResetAt))
+		}
+		return cmp.Or(cmp.Compare(a.Remaining, b.Remaining), cmp.Compare(b.ResetAt, a.ResetAt))
+	})
+	return sorted[0]
+}
+
+// waitRank orders waits, never being the longest.
+func waitRank(v model.View) uint64 {
+	if v.RetryAfter == model.Never {
+		return math.MaxUint64
+	}
+	return uint64(v.RetryAfter)
+}
+
+// Of two limits that are both full, the headers are of the one that Retry-After is of; and a soft limit
+// hides none that refuses.
+func TestXRateLimitIsOfTheLimitThatRefuses(t *testing.T) {
+	limit := func(name, window, mode string) *model.Limit {
+		l, bad := model.Compile(model.Spec{Name: name, Algorithm: "fixed_window", Limit: 5, Window: window, Mode: mode})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		return l
+	}
+	minute, hour, soft := limit("minute", "1m", "hard"), limit("hour", "1h", "hard"), limit("soft", "1d", "soft")
+	for _, c := range []struct {
+		views []model.View
+		wait  int64
+		reset string
+	}{
+		{[]model.View{{Limit: minute, RetryAfter: 50e6, ResetAt: 50e6}, {Limit: hour, RetryAfter: 3590e6, ResetAt: 3590e6}}, 3590e6, "3590"},
+		{[]model.View{{Limit: soft, Remaining: 0, Exceeded: true, RetryAfter: 9000e6, ResetAt: 9000e6}, {Limit: hour, Remaining: 2, RetryAfter: 3590e6, ResetAt: 3590e6}}, 3590e6, "3590"},
+		{[]model.View{{Limit: minute, RetryAfter: model.Never, ResetAt: 50e6}, {Limit: hour, RetryAfter: 3590e6, ResetAt: 3590e6}}, model.Never, "50"},
+		{[]model.View{{Limit: minute, Remaining: 3, ResetAt: 50e6}, {Limit: hour, Remaining: 3, ResetAt: 3590e6}}, 0, "3590"},
+		{[]model.View{{Limit: minute, Remaining: 3, ResetAt: model.NoReset}, {Limit: hour, Remaining: 3, ResetAt: 3590e6}}, 0, ""},
+	} {
+		h := http.Header{}
+		(&Buffer{Views: c.views}).QuotaHeaders(h, ResetSeconds, 0, c.wait)
+		if got := strings.Join(raw(h, "X-RateLimit-Reset"), ""); got != c.reset {
+			t.Errorf("%+v: X-RateLimit-Reset is %q, not %q", c.views, got, c.reset)
+		}
+	}
 }
 
 // raw is a header as it is written: in the RFCs' spelling, which is not Go's.

@@ -3,7 +3,8 @@ package accounts
 import (
 	"errors"
 	"fmt"
-	"unicode"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"quotad/internal/billing"
@@ -28,20 +29,28 @@ func (c *checked) add(field, format string, args ...any) {
 	c.bad = append(c.bad, model.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
 }
 
-// text checks one line for people.
-func (c *checked) text(field, value string, required bool) {
-	if required && value == "" {
-		c.add(field, "is required")
-	}
+// text checks one line for people, which may be left out.
+func (c *checked) text(field, value string) {
 	if !utf8.ValidString(value) || utf8.RuneCountInString(value) > maxText {
 		c.add(field, "must be at most %d characters of UTF-8", maxText)
 		return
 	}
-	for _, r := range value {
-		if unicode.IsControl(r) {
-			c.add(field, "must not have control characters")
-			return
-		}
+	if !plans.PlainText(value) {
+		c.add(field, "must not have control characters")
+	}
+}
+
+// name takes the white space off both ends of a text that says something, and checks it. One that is not
+// required may be left out.
+func (c *checked) name(field string, value *string, required bool) {
+	sent := *value
+	*value = strings.TrimSpace(sent)
+	c.text(field, *value)
+	switch {
+	case sent == "" && required:
+		c.add(field, "is required")
+	case sent != "" && !plans.Says(*value):
+		c.add(field, plans.SeenRule)
 	}
 }
 
@@ -51,8 +60,18 @@ func (c *checked) lines(field string, lines []string) {
 		return
 	}
 	for i, line := range lines {
-		c.text(fmt.Sprintf("%s[%d]", field, i), line, false)
+		c.text(fmt.Sprintf("%s[%d]", field, i), line)
 	}
+}
+
+// address takes the white space off both ends of each line of an address, and checks the lines. A line may
+// be empty.
+func (c *checked) address(field string, lines *[]string) {
+	*lines = slices.Clone(*lines)
+	for i := range *lines {
+		(*lines)[i] = strings.TrimSpace((*lines)[i])
+	}
+	c.lines(field, *lines)
 }
 
 func (c *checked) instant(field string, at *int64) {
@@ -61,7 +80,8 @@ func (c *checked) instant(field string, at *int64) {
 	}
 }
 
-// check is what is wrong with an account, without what only the database knows.
+// check puts the texts of an account into the form in which they are stored. It is what is wrong with the
+// account, without what only the database knows.
 func (in *AccountInput) check() model.FieldErrors {
 	var c checked
 	c.instant("starts_at", in.StartsAt)
@@ -73,11 +93,11 @@ func (in *AccountInput) check() model.FieldErrors {
 	if !plans.ValidKey(in.Seller) {
 		c.add("seller", plans.KeyRule)
 	}
-	c.text("buyer.name", in.Buyer.Name, false)
-	c.lines("buyer.address", in.Buyer.Address)
-	c.text("buyer.country", in.Buyer.Country, false)
-	c.text("buyer.tax_id", in.Buyer.TaxID, false)
-	c.text("order_reference", in.OrderReference, false)
+	c.name("buyer.name", &in.Buyer.Name, false)
+	c.address("buyer.address", &in.Buyer.Address)
+	c.text("buyer.country", in.Buyer.Country)
+	c.text("buyer.tax_id", in.Buyer.TaxID)
+	c.text("order_reference", in.OrderReference)
 	c.lines("notes", in.Notes)
 	if in.DueDays < 0 || in.DueDays > maxDueDays {
 		c.add("due_days", "must be between 0 and %d", maxDueDays)
@@ -93,9 +113,11 @@ func (c *checked) taxes(in *AccountInput) {
 	}
 	rates := make([]rating.Tax, len(in.Taxes))
 	wrong := false
-	for i, t := range in.Taxes {
-		c.text(fmt.Sprintf("taxes[%d].name", i), t.Name, true)
-		c.text(fmt.Sprintf("taxes[%d].note", i), t.Note, false)
+	in.Taxes = slices.Clone(in.Taxes)
+	for i := range in.Taxes {
+		t := &in.Taxes[i]
+		c.name(fmt.Sprintf("taxes[%d].name", i), &t.Name, true)
+		c.text(fmt.Sprintf("taxes[%d].note", i), t.Note)
 		if !rating.ValidPercent(t.Percent) {
 			c.add(fmt.Sprintf("taxes[%d].percent", i), rating.PercentRule)
 			wrong = true

@@ -103,6 +103,7 @@ func (e *edit) end(in *AccountInput) error {
 		}
 	}
 	was := a.EndsAt
+	want = sameEnd(want, was, now)
 	e.ended = !sameInstant(want, was)
 	a.EndsAt, a.EndsWithPeriod = want, in.PeriodEnd
 	if !e.ended {
@@ -122,6 +123,15 @@ func (e *edit) end(in *AccountInput) error {
 		e.resumed, a.BreakFrom = true, was
 	}
 	return nil
+}
+
+// sameEnd is the end that is wanted, or the stored one where that was written as the wanted one: mark
+// had it come just after what was booked at that very instant.
+func sameEnd(want, was *int64, now int64) *int64 {
+	if was != nil && want != nil && *want == *was-1 && *want <= now {
+		return was
+	}
+	return want
 }
 
 // paid refuses an end at the very start of the open period whose base in advance is on an invoice:
@@ -183,8 +193,13 @@ func (e *edit) mark(ctx context.Context, w *store.Writing) error {
 		meters = w.Open.Meters
 	}
 	_, after, err := w.Mark(ctx, e.c.ID, e.c.Now, meters)
-	if e.resumed {
+	switch end := e.account.EndsAt; {
+	case err != nil:
+		return err
+	case e.resumed:
 		e.account.BreakTo = &after // what was used before was free
+	case e.ended && end != nil && *end == e.c.Now:
+		e.account.EndsAt = &after // what was used until now is billed
 	}
-	return err
+	return nil
 }

@@ -208,6 +208,7 @@ const (
 	StepOpening  = "opening"
 	StepFinalize = "finalize"
 	StepClose    = "close"
+	StepOwed     = "owed" // an extra invoice
 	StepExpire   = "expire"
 )
 
@@ -221,7 +222,8 @@ type Step struct {
 // stepsOf says what is to be done for a customer, and when. $2 is the close delay, µs, which
 // nobody waits for who is erased. $3 is PostgreSQL's time. The last period of who is erased is closed
 // by now at the latest: it may end just after the last hit, which is later than what a test clock
-// shows. The expiry of a credit is booked when all invoices that it could have paid are finalized.
+// shows. The expiry of a credit is booked when all invoices that it could have paid are finalized. It pays
+// no extra invoice that is finalized after it has expired, so drafts of these do not hold it back.
 const stepsOf = `
 	LATERAL (
 		SELECT CASE WHEN c.erased_at IS NULL THEN $2::bigint ELSE 0 END AS delay, c.erased_at IS NOT NULL AS erased,
@@ -229,7 +231,7 @@ const stepsOf = `
 	) w,
 	LATERAL (
 		SELECT min(CASE kind WHEN 'opening' THEN period_start ELSE period_end END) AS instant
-		FROM invoices WHERE customer_id = o.customer_id AND status = 'draft'
+		FROM invoices WHERE customer_id = o.customer_id AND status = 'draft' AND n >= 0
 	) drafts,
 	LATERAL (
 		SELECT 'begin' AS kind, o.start_at AS at, 0 AS rank, NULL::uuid AS draft WHERE o.to_begin AND o.start_at IS NOT NULL
@@ -243,6 +245,8 @@ const stepsOf = `
 		UNION ALL
 		SELECT 'close', CASE WHEN w.erased THEN least(greatest(o.end_at, a.starts_set_at), w.now)
 			ELSE greatest(o.end_at, a.starts_set_at) + w.delay END, 3, NULL WHERE o.end_at IS NOT NULL
+		UNION ALL
+		SELECT 'owed', o.owed_at + w.delay, 3, NULL WHERE o.owed_at IS NOT NULL AND o.start_at IS NULL
 		UNION ALL
 		SELECT 'expire', e.at, 4, NULL FROM (
 			SELECT min(r.expires_at) AS at FROM credits r WHERE r.customer_id = o.customer_id AND r.left_minor > 0 AND r.expires_at <= coalesce(

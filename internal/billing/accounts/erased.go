@@ -10,10 +10,10 @@ import (
 )
 
 // forgetBuyers removes who paid from accounts of erased customers that have nothing left to
-// bill. What is finalized keeps it, and so does a draft that is held.
+// bill, and nothing that waits for an extra invoice. What is finalized keeps it, and so does a draft that is held.
 const forgetBuyers = `
 	UPDATE billing_accounts a SET buyer = '{}' FROM open_periods o JOIN customers c ON c.id = o.customer_id
-	WHERE a.customer_id = ANY ($1) AND o.customer_id = a.customer_id AND o.start_at IS NULL AND c.erased_at IS NOT NULL
+	WHERE a.customer_id = ANY ($1) AND o.customer_id = a.customer_id AND o.start_at IS NULL AND o.owed_at IS NULL AND c.erased_at IS NOT NULL
 	  AND a.buyer <> '{}' AND NOT EXISTS (SELECT FROM invoices i WHERE i.customer_id = a.customer_id AND i.status = 'draft')`
 
 // ForgetBuyers removes the buyers of erased customers, as soon as nothing is left to bill. Whatever may

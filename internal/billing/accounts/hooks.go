@@ -135,6 +135,8 @@ func (h *Hooks) changed(ctx context.Context, w *store.Writing, change *store.Cus
 	return h.SetDue(ctx, w, c.ID)
 }
 
+const noteArchived = `UPDATE billing_accounts SET archived_end = $2 WHERE customer_id = $1`
+
 // endArchived ends the billing of a customer that was archived or erased, at the cut if it has not
 // ended before.
 func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, cut *int64) error {
@@ -145,9 +147,15 @@ func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *Customer, 
 		if err != nil {
 			return err
 		}
+		was := c.Account.EndsAt
 		c.endBy(*cut, paid)
 		if err := writeAccount(ctx, w, c); err != nil {
 			return err
+		}
+		if !sameInstant(was, c.Account.EndsAt) {
+			if _, err := w.Exec(ctx, noteArchived, c.ID, c.Account.EndsAt); err != nil {
+				return err
+			}
 		}
 		if c.Open != nil {
 			if err := h.reopen(ctx, w, c, false); err != nil {

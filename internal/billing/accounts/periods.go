@@ -24,7 +24,7 @@ import (
 const nextPeriods = `
 	UPDATE open_periods u SET chain = o.chain, n = o.n, start_at = o.start_at, end_at = o.end_at, full_start = o.full_start,
 		full_end = o.full_end, known_end = o.known_end, trial = o.trial, plan_id = o.plan_id, version = o.version,
-		prices = o.prices, base = o.base, to_begin = false, opening_due = o.opening_due, ` + unblocked + `, due_at = ` + dueOf + `
+		prices = o.prices, base = o.base, to_begin = false, opening_due = o.opening_due, owed_at = NULL, ` + unblocked + `, due_at = ` + dueOf + `
 	FROM jsonb_populate_recordset(NULL::open_periods, $1) o WHERE u.customer_id = o.customer_id RETURNING u.customer_id, u.due_at`
 
 // OpenRow is a row of open_periods, as far as closing writes it.
@@ -173,16 +173,18 @@ func writeCuts(ctx context.Context, w *store.Writing, c *Customer, line *timelin
 
 const updateOpen = `
 	UPDATE open_periods SET chain = $2, n = $3, start_at = $4, end_at = $5, full_start = $6, full_end = $7, known_end = $8,
-		trial = $9, plan_id = $10, version = $11, prices = $12, to_begin = CASE WHEN $15 THEN $14 ELSE to_begin END, base = $16, opening_due = $13 AND EXISTS (
+		trial = $9, plan_id = $10, version = $11, prices = $12, to_begin = CASE WHEN $15 THEN $14 ELSE to_begin END, base = $16,
+		owed_at = CASE WHEN $4::bigint IS NOT NULL THEN NULL WHEN start_at IS NULL THEN owed_at ELSE $17::bigint END, opening_due = $13 AND EXISTS (
 			SELECT FROM plan_versions v WHERE v.plan_id = $10 AND v.version = $11 AND v.document->>'base_in' = 'advance')
 	WHERE customer_id = $1`
 
-// writeOpen writes the open period; without one billing is over. restart: its terms count from its start.
+// writeOpen writes the open period; without one billing is over, and what waits for an invoice gets an
+// extra one. restart: its terms count from its start.
 // Else it has begun or not as before, whatever the clock shows: a test clock may have been set back.
 // openingDue: its opening is still to be made, if its base is due in advance. A trial has none.
 func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok, restart, openingDue bool) error {
 	if !ok {
-		_, err := w.Exec(ctx, updateOpen, c.ID, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true, nil)
+		_, err := w.Exec(ctx, updateOpen, c.ID, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true, nil, c.Now)
 		c.Open = nil
 		return err
 	}
@@ -196,7 +198,7 @@ func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok
 		return err
 	}
 	_, err = w.Exec(ctx, updateOpen, c.ID, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd,
-		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.Now, restart, p.Base)
+		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.Now, restart, p.Base, c.Now)
 	c.Open, c.openingDue = p, openingDue
 	return err
 }

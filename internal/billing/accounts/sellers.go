@@ -80,18 +80,19 @@ func (as *Accounts) Sellers(ctx context.Context, page plans.Page) (*plans.List[*
 	return store.Paged(all, limit, kindSeller, func(s *Seller) string { return s.Key }), nil
 }
 
-// check is what is wrong with a seller, without what only the database knows.
+// check puts the texts of a seller into the form in which they are stored. It is what is wrong with the
+// seller, without what only the database knows.
 func (in *SellerInput) check() checked {
 	var c checked
 	if !plans.ValidKey(in.Key) {
 		c.add("key", plans.KeyRule)
 	}
-	c.text("name", in.Name, true)
-	c.lines("address", in.Address)
-	c.text("country", in.Country, false)
-	c.text("tax_id", in.TaxID, false)
-	c.text("registration", in.Registration, false)
-	c.text("email", in.Email, false)
+	c.name("name", &in.Name, true)
+	c.address("address", &in.Address)
+	c.text("country", in.Country)
+	c.text("tax_id", in.TaxID)
+	c.text("registration", in.Registration)
+	c.text("email", in.Email)
 	if parsed, err := mail.ParseAddress(in.Email); in.Email != "" && (err != nil || parsed.Address != in.Email) {
 		c.add("email", "must be an email address such as billing@example.com")
 	}

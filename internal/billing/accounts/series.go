@@ -3,10 +3,14 @@ package accounts
 import (
 	"context"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"quotad/internal/billing"
+	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 )
 
@@ -17,21 +21,40 @@ import (
 // maxPrefix is the length of the longest prefix of numbers, bytes.
 const maxPrefix = 20
 
-// prefixes checks those of a seller, each for itself and beside the other.
+// prefixes takes the white space off both ends of those of a seller. It checks each for itself, and beside
+// the other.
 func (c *checked) prefixes(in *SellerInput) {
-	const asTest = "must not begin with " + billing.TestPrefix + ", as the numbers of customers on test clocks do"
-	for _, p := range []struct{ field, prefix string }{{"prefix", in.Prefix}, {"credit_note_prefix", in.CreditNotePrefix}} {
-		c.text(p.field, p.prefix, false)
-		if len(p.prefix) > maxPrefix {
+	const asTest = "must not begin with TEST, in any case, without a letter after it: so do the numbers of customers on test clocks, with " + billing.TestPrefix
+	for _, p := range []struct {
+		field  string
+		prefix *string
+	}{{"prefix", &in.Prefix}, {"credit_note_prefix", &in.CreditNotePrefix}} {
+		c.name(p.field, p.prefix, false)
+		if len(*p.prefix) > maxPrefix {
 			c.add(p.field, "must be at most %d bytes", maxPrefix)
 		}
-		if strings.HasPrefix(p.prefix, billing.TestPrefix) {
+		if looksTest(*p.prefix) {
 			c.add(p.field, asTest)
 		}
 	}
 	if in.CreditNotePrefix != "" && sameNumber(in.Prefix, in.CreditNotePrefix) {
 		c.add("credit_note_prefix", "must be such that no credit note could have the number of an invoice: beside the prefix %q it could", in.Prefix)
 	}
+}
+
+// looksTest reports whether numbers of a prefix look like those of the series of test clocks: it begins
+// with TEST in any case, and no letter follows. Characters that are not seen do not count, and letters of
+// another width or style are the same letters.
+func looksTest(prefix string) bool {
+	shown := strings.Map(func(r rune) rune {
+		if !plans.IsSeen(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, norm.NFKC.String(prefix))
+	rest, begins := strings.CutPrefix(strings.ToUpper(strings.TrimSpace(shown)), "TEST")
+	next, _ := utf8.DecodeRuneInString(rest)
+	return begins && !unicode.IsLetter(next)
 }
 
 // sameNumber reports whether series of two prefixes could give one number, which is a prefix and an

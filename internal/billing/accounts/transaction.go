@@ -10,7 +10,6 @@ import (
 
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
-	"quotad/internal/quota/session"
 )
 
 // Accounts keeps in the database how customers are billed, what prices their periods, and the open
@@ -28,6 +27,9 @@ func New(s *store.Store, hooks *Hooks) *Accounts {
 
 // Within bounds every operation, the wait for locks included: as the store's.
 func (as *Accounts) Within() time.Duration { return as.store.Within() }
+
+// ByKey is the store's.
+func (as *Accounts) ByKey(ctx context.Context, tx pgx.Tx) error { return as.store.ByKey(ctx, tx) }
 
 // Snapshot runs do in a transaction that only reads, and sees the database at one instant.
 func (as *Accounts) Snapshot(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
@@ -50,7 +52,7 @@ func (as *Accounts) transact(ctx context.Context, options pgx.TxOptions, do func
 	// A rollback after the commit does nothing. If ctx has ended, the pool closes the
 	// connection, which rolls back, too.
 	defer func() { _ = tx.Rollback(ctx) }()
-	if err := session.ByKey(ctx, tx); err != nil {
+	if err := as.ByKey(ctx, tx); err != nil {
 		return store.Classify(err)
 	}
 	if err := do(ctx, tx); err != nil {

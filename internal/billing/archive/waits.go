@@ -15,7 +15,8 @@ type querier interface {
 // names the first. $1 the bound, µs.
 type reason struct{ sql, says string }
 
-// Whose billing is over gets no correction of an old period any more. So it is not waited for.
+// Whose billing is over, and for whom no extra invoice is due, gets no correction of what is taken out any
+// more: see correctable of invoices. So it is not waited for.
 var reasons = []reason{
 	{
 		`SELECT count(*), min(c.key) FROM open_periods o JOIN customers c ON c.id = o.customer_id WHERE o.start_at < $1`,
@@ -33,7 +34,8 @@ var reasons = []reason{
 	},
 	{
 		`SELECT count(*), min(c.key) FROM open_adjustments q JOIN open_periods o ON o.customer_id = q.customer JOIN customers c ON c.id = q.customer
-		WHERE o.start_at IS NOT NULL AND is_archived(q.customer, q.hour, $1)`,
+		WHERE (o.start_at IS NOT NULL OR o.owed_at IS NOT NULL OR EXISTS (SELECT FROM owed_calls k WHERE k.customer_id = q.customer))
+			AND is_archived(q.customer, q.hour, $1)`,
 		"%d adjustments of usage from before it are on no invoice yet, for example one of customer %s. They come onto the customers' next invoices",
 	},
 }

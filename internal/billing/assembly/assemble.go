@@ -10,24 +10,30 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
+	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
 
 // Assemble makes the invoice of a period, an upcoming invoice, or an opening invoice. The lines
 // of a period come in this order, numbered from 1: base in arrears, usage in the order of
 // Terms.Meters, minimum, unused, base in advance of Next, corrections, charges. An opening has
-// the base in advance of its own period, unused, corrections and charges. Each price has a usage line;
-// other lines of 0 are left out.
+// the base in advance of its own period, unused, corrections and charges. An extra invoice has unused that
+// goes on from void ones, corrections and charges. Each price has a usage line; other lines of 0 are left out.
 //
 // An invoice that cannot be finalized has a reason in Held, see Result. An error is that of
 // terms or taxes which nobody may have; the customer cannot be billed then.
 func Assemble(in Input) (Result, error) {
 	a := assembling{in: &in, lines: []billing.Line{}}
-	if in.Kind == billing.KindOpening {
+	switch {
+	case in.Kind == billing.KindOpening:
 		a.advanceBase(&in.Terms)
 		a.goneOn()
-	} else if err := a.period(); err != nil {
-		return Result{}, err
+	case in.Terms.Period.Extra():
+		a.goneOn()
+	default:
+		if err := a.period(); err != nil {
+			return Result{}, err
+		}
 	}
 	if err := a.others(); err != nil {
 		return Result{}, err
@@ -257,7 +263,11 @@ func (a *assembling) total(r *Result) error {
 	}
 	inv.Held = a.held
 	if inv.Held == "" {
-		r.Applied = Apply(a.in.Credits, inv.Currency, max(0, inv.TotalMinor), CreditsAt(inv))
+		at := CreditsAt(inv)
+		if inv.Extra() {
+			at = a.in.At
+		}
+		r.Applied = Apply(a.in.Credits, inv.Currency, max(0, inv.TotalMinor), at)
 	}
 	for _, e := range r.Applied {
 		inv.CreditsMinor -= e.AmountMinor
@@ -302,24 +312,28 @@ func totals(taxed rating.Taxed, inclusive bool) (billing.Totals, []billing.Tax) 
 	return billing.Totals{SubtotalMinor: taxed.SubtotalMinor, TaxMinor: taxed.TaxMinor, TotalMinor: taxed.TotalMinor}, taxes
 }
 
-const day = int64(24 * 60 * 60 * 1e6) // µs
-
-// Finalize is a draft that is not held, or a new credit note, as it is finalized at an instant
-// with the seller's next number. It is paid at once where nothing is due. A credit note stays
-// paid, without an instant of it, and has no day to pay. Its digest is to be of the newest form.
-func Finalize(draft billing.Invoice, number, at int64) billing.Invoice {
+// Finalize is a draft that is not held, or a new credit note, as it is finalized at an instant, µs,
+// with the seller's next number. It is due DueDays calendar days later, at the same time of day by the
+// clock of the customer's zone, and paid at once where nothing is due. A credit note stays
+// paid, without an instant of it, and has no day to pay. Its digest is to be of the newest form. The
+// error is calendar.ErrUnknownZone.
+func Finalize(draft billing.Invoice, number, at int64) (billing.Invoice, error) {
 	draft.Number = Number(draft.Seller.Prefix, number)
 	draft.FinalizedAt, draft.DigestForm = &at, newestForm
 	if draft.Kind == billing.KindCreditNote {
-		return draft
+		return draft, nil
 	}
-	due := at + int64(draft.DueDays)*day
+	zone, err := calendar.Location(cmp.Or(draft.Zone, "UTC"))
+	if err != nil {
+		return draft, err
+	}
+	due := calendar.DaysLater(at, draft.DueDays, zone)
 	draft.DueAt = &due
 	draft.Status = billing.StatusFinalized
 	if draft.AmountDueMinor == 0 {
 		draft.Status, draft.PaidAt = billing.StatusPaid, &at
 	}
-	return draft
+	return draft, nil
 }
 
 // Number is the number of an invoice as it is shown.
@@ -353,7 +367,7 @@ func Apply(credits []billing.Credit, currency string, open, at int64) []Entry {
 }
 
 // CreditsAt is the instant, in µs, at which a credit must not have expired to pay an invoice:
-// the end of its period, of an opening its start.
+// the end of its period, of an opening its start. It is not that of an extra invoice: see Input.At.
 func CreditsAt(inv *billing.Invoice) int64 {
 	if inv.Kind == billing.KindOpening {
 		return inv.PeriodStart

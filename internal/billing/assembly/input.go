@@ -15,6 +15,8 @@ type Input struct {
 	// Next is the period that begins where this one ends, of whatever plan. nil: none does. An
 	// opening ignores it.
 	Next *Terms
+	// At is when the invoice is made or finalized, µs. Credits that have not expired then pay an extra invoice.
+	At int64
 	// Usage is Σ usage + Σ adjustments of the period by meter. A missing meter has none.
 	// math.MaxInt64 means that many units or more, and holds the invoice; so does
 	// math.MinInt64. A sum below 0 is rated as 0.

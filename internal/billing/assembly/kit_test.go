@@ -139,7 +139,17 @@ func invoice(t rapid.TB, taxes []billing.TaxRate, amounts ...int64) billing.Invo
 	in.Account.Taxes = taxes
 	draft := assemble(t, in).Invoice
 	draft.ID = "of"
-	return assembly.Finalize(draft, 1, 31*day)
+	return finalized(t, draft, 1, 31*day)
+}
+
+// finalized is a draft as it is finalized at an instant.
+func finalized(t rapid.TB, draft billing.Invoice, number, at int64) billing.Invoice {
+	t.Helper()
+	inv, err := assembly.Finalize(draft, number, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv
 }
 
 func with(inv billing.Invoice, status string) billing.Invoice {

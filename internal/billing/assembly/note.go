@@ -11,8 +11,8 @@ import (
 
 // Where the money of a credit note goes.
 const (
-	ToCredits = "credits" // it becomes a credit of kind carried
-	Outside   = "outside" // the seller pays it back elsewhere
+	ToCredits = "credits" // what came from outside becomes a credit of kind carried
+	Outside   = "outside" // what came from outside the seller pays back elsewhere
 )
 
 // NoteRequest asks for a credit note.
@@ -108,17 +108,13 @@ func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]S
 	return made, nil
 }
 
-// divide says where the money goes. Less is owed first. Of the rest the seller pays out at most what
-// came from outside: payments, and credits that were paid for. What other credits paid returns to them,
-// the last that was applied first.
+// divide says where the money goes. Less is owed first. Of the rest the seller pays out, or carries to a
+// new credit, at most what came from outside, over all notes: payments, and credits that were paid for.
+// What other credits paid returns to them, the last that was applied first.
 func (n *Note) divide(inv *billing.Invoice, earlier []billing.Invoice, applied []Applied, to string) {
 	m := &n.Money
 	m.OpenMinor = min(-n.Invoice.TotalMinor, inv.OpenMinor())
 	beyond := -n.Invoice.TotalMinor - m.OpenMinor
-	if to == ToCredits {
-		m.CarriedMinor = beyond
-		return
-	}
 	came := inv.MoneyMinor()
 	for _, a := range applied {
 		if a.Kind == billing.CreditPaid {
@@ -126,8 +122,8 @@ func (n *Note) divide(inv *billing.Invoice, earlier []billing.Invoice, applied [
 		}
 	}
 	for i := range earlier {
-		if earlier[i].Money != nil {
-			came -= earlier[i].Money.OutsideMinor
+		if m := earlier[i].Money; m != nil {
+			came -= m.OutsideMinor + m.CarriedMinor
 		}
 	}
 	for _, a := range slices.Backward(applied) {
@@ -137,7 +133,11 @@ func (n *Note) divide(inv *billing.Invoice, earlier []billing.Invoice, applied [
 			m.ReturnedMinor, n.Returned = m.ReturnedMinor+back, append(n.Returned, a)
 		}
 	}
-	m.OutsideMinor = beyond - m.ReturnedMinor
+	if to == ToCredits {
+		m.CarriedMinor = beyond - m.ReturnedMinor
+	} else {
+		m.OutsideMinor = beyond - m.ReturnedMinor
+	}
 }
 
 // check says what no invoice with these lines could meet.

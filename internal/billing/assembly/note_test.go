@@ -59,7 +59,7 @@ func TestANoteIsNegativeAndPaidAndSaysWhatItCredits(t *testing.T) {
 	if n.Whole || n.Money.CarriedMinor != 0 {
 		t.Errorf("%+v", n)
 	}
-	numbered := assembly.Finalize(made, 7, 40*day)
+	numbered := finalized(t, made, 7, 40*day)
 	if numbered.Number != "Q-7" || numbered.Status != billing.StatusPaid || numbered.DueAt != nil || *numbered.FinalizedAt != 40*day {
 		t.Errorf("%+v", numbered)
 	}
@@ -93,7 +93,9 @@ func TestNotesOfInclusiveTaxAreGross(t *testing.T) {
 }
 
 func TestCreditsOfPaidInvoicesAreCarriedWithTheirTax(t *testing.T) {
-	inv := with(invoice(t, vat("19", false), 1000), billing.StatusPaid)
+	inv := invoice(t, vat("19", false), 1000)
+	inv.SetPayments([]billing.Payment{{N: 1, Kind: billing.PaymentMoney, AmountMinor: 1190}})
+	inv.Status = inv.StatusNow()
 	n := note(t, inv, nil, ask(assembly.ToCredits, assembly.NoteLine{N: 1, AmountMinor: 100}))
 	same(t, "carried", n.Money.CarriedMinor, int64(119))
 	n = note(t, inv, nil, ask(assembly.Outside, assembly.NoteLine{N: 1, AmountMinor: 100}))
@@ -160,9 +162,9 @@ func TestRefusedNotes(t *testing.T) {
 	same(t, "whole", n.Whole, true)
 }
 
-// Less is owed first. Beyond that the seller pays out at most what came from outside, in money and in
-// credits that were paid for, and each note as much as the ones before it left. What is more returns to
-// the credits that paid, the last one first.
+// Less is owed first. Beyond that the seller pays out, or carries on, at most what came from outside, in
+// money and in credits that were paid for, and each note as much as the ones before it left. What is more
+// returns to the credits that paid, the last one first.
 func TestWhereTheMoneyOfANoteGoes(t *testing.T) {
 	payment := func(amount int64) billing.Payment {
 		return billing.Payment{N: 1, Kind: billing.PaymentMoney, AmountMinor: amount}
@@ -174,30 +176,35 @@ func TestWhereTheMoneyOfANoteGoes(t *testing.T) {
 		due     int64 // of a total of 1000
 		paid    []billing.Payment
 		applied []assembly.Applied
-		earlier []int64 // what notes of 100 paid out
+		earlier []billing.NoteMoney // of notes of 100
 		amount  int64
 		to      string
 		want    billing.NoteMoney
 		back    string
 	}{
-		"open":                    {due: 1000, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 400}},
-		"open, to credits":        {due: 1000, amount: 400, to: assembly.ToCredits, want: billing.NoteMoney{OpenMinor: 400}},
-		"partly open":             {due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 300, OutsideMinor: 100}},
-		"partly open, to credits": {due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.ToCredits, want: billing.NoteMoney{OpenMinor: 300, CarriedMinor: 100}},
-		"paid":                    {due: 1000, paid: []billing.Payment{payment(1000)}, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 400}},
-		"paid by credits":         {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, amount: 900, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 700, ReturnedMinor: 200}, back: "gift 0 200"},
-		"the last comes first":    {applied: []assembly.Applied{gift, bought, rest}, due: 500, paid: []billing.Payment{payment(400), {N: 2, Kind: billing.PaymentCredits, AmountMinor: 100}}, amount: 1000, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 600, ReturnedMinor: 400}, back: "rest 2 100, gift 0 300"},
-		"after another note":      {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, earlier: []int64{100, 100}, amount: 600, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 500, ReturnedMinor: 100}, back: "gift 0 100"},
-		"a payment was reversed":  {applied: []assembly.Applied{gift}, due: 700, paid: []billing.Payment{{N: 1, Kind: billing.PaymentMoney, AmountMinor: 700, ReversedAt: new(int64)}}, amount: 800, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 700, ReturnedMinor: 100}, back: "gift 0 100"},
+		"open":                         {due: 1000, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 400}},
+		"open, to credits":             {due: 1000, amount: 400, to: assembly.ToCredits, want: billing.NoteMoney{OpenMinor: 400}},
+		"partly open":                  {due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 300, OutsideMinor: 100}},
+		"partly open, to credits":      {due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.ToCredits, want: billing.NoteMoney{OpenMinor: 300, CarriedMinor: 100}},
+		"paid":                         {due: 1000, paid: []billing.Payment{payment(1000)}, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 400}},
+		"paid by credits":              {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, amount: 900, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 700, ReturnedMinor: 200}, back: "gift 0 200"},
+		"the last comes first":         {applied: []assembly.Applied{gift, bought, rest}, due: 500, paid: []billing.Payment{payment(400), {N: 2, Kind: billing.PaymentCredits, AmountMinor: 100}}, amount: 1000, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 600, ReturnedMinor: 400}, back: "rest 2 100, gift 0 300"},
+		"after another note":           {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, earlier: []billing.NoteMoney{{OutsideMinor: 100}, {OutsideMinor: 100}}, amount: 600, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 500, ReturnedMinor: 100}, back: "gift 0 100"},
+		"after one to credits":         {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, earlier: []billing.NoteMoney{{CarriedMinor: 100}, {OutsideMinor: 100}}, amount: 600, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 500, ReturnedMinor: 100}, back: "gift 0 100"},
+		"to credits after one outside": {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, earlier: []billing.NoteMoney{{CarriedMinor: 100}, {OutsideMinor: 100}}, amount: 600, to: assembly.ToCredits, want: billing.NoteMoney{CarriedMinor: 500, ReturnedMinor: 100}, back: "gift 0 100"},
+		"a gift alone":                 {applied: []assembly.Applied{gift}, paid: []billing.Payment{}, amount: 300, to: assembly.Outside, want: billing.NoteMoney{ReturnedMinor: 300}, back: "gift 0 300"},
+		"a gift alone, to credits":     {applied: []assembly.Applied{gift}, paid: []billing.Payment{}, amount: 300, to: assembly.ToCredits, want: billing.NoteMoney{ReturnedMinor: 300}, back: "gift 0 300"},
+		"paid by credits, to credits":  {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, amount: 900, to: assembly.ToCredits, want: billing.NoteMoney{CarriedMinor: 700, ReturnedMinor: 200}, back: "gift 0 200"},
+		"a payment was reversed":       {applied: []assembly.Applied{gift}, due: 700, paid: []billing.Payment{{N: 1, Kind: billing.PaymentMoney, AmountMinor: 700, ReversedAt: new(int64)}}, amount: 800, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 700, ReturnedMinor: 100}, back: "gift 0 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := invoice(t, nil, 1000)
 			inv.CreditsMinor, inv.AmountDueMinor = 1000-c.due, c.due
 			inv.SetPayments(c.paid)
 			var earlier []billing.Invoice
-			for _, outside := range c.earlier {
+			for _, money := range c.earlier {
 				n := note(t, with(inv, billing.StatusPaid), earlier, ask(assembly.Outside, assembly.NoteLine{N: 1, AmountMinor: 100})).Invoice
-				n.Money = &billing.NoteMoney{OutsideMinor: outside}
+				n.Money = &money
 				earlier, inv.CreditedMinor = append(earlier, n), inv.CreditedMinor+100
 			}
 			inv.Status = inv.StatusNow()

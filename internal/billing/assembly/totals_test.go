@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/rating"
+	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
 
@@ -91,15 +93,54 @@ func TestFinalize(t *testing.T) {
 	in := charged(t, 1000)
 	in.Seller.Prefix = "Q-"
 	draft := assemble(t, in).Invoice
-	inv := assembly.Finalize(draft, 42, 31*day+5)
+	inv := finalized(t, draft, 42, 31*day+5)
 	if inv.Number != "Q-42" || inv.Status != billing.StatusFinalized || *inv.FinalizedAt != 31*day+5 || *inv.DueAt != 45*day+5 {
 		t.Errorf("%+v", inv)
 	}
 	same(t, "the draft is as it was", draft.Number+draft.Status, billing.StatusDraft)
 	for _, amount := range []int64{0, -5} {
 		free := assemble(t, charged(t, amount)).Invoice
-		same(t, "what has nothing due is paid at once", assembly.Finalize(free, 1, 0).Status, billing.StatusPaid)
+		same(t, "what has nothing due is paid at once", finalized(t, free, 1, 0).Status, billing.StatusPaid)
 	}
 	in.Credits = []billing.Credit{{ID: "c", LeftMinor: 1000, Currency: "USD"}}
-	same(t, "and so is what credits pay", assembly.Finalize(assemble(t, in).Invoice, 1, 0).Status, billing.StatusPaid)
+	same(t, "and so is what credits pay", finalized(t, assemble(t, in).Invoice, 1, 0).Status, billing.StatusPaid)
+}
+
+// An invoice is due calendar days later: at the same wall clock of the customer's zone, by the rule for jumps.
+func TestDueByTheCalendar(t *testing.T) {
+	for name, c := range map[string]struct {
+		zone string
+		days int
+		at   string
+		due  string
+	}{
+		"without a jump":                        {"Europe/Berlin", 14, "2026-02-01T00:00:10Z", "2026-02-15T00:00:10Z"},
+		"a day of 23 hours lies between":        {"Europe/Berlin", 31, "2026-03-01T00:00:10Z", "2026-03-31T23:00:10Z"},
+		"a day of 25 hours lies between":        {"America/New_York", 13, "2026-10-25T16:30:00.000001Z", "2026-11-07T17:30:00.000001Z"},
+		"no zone is UTC":                        {"", 31, "2026-03-01T00:00:10Z", "2026-04-01T00:00:10Z"},
+		"the clock jumps over that time":        {"Europe/Berlin", 1, "2026-03-28T01:30:00Z", "2026-03-29T01:30:00Z"},
+		"the clock shows that time twice":       {"Europe/Berlin", 1, "2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z"},
+		"no days, at a time that it had before": {"Europe/Berlin", 0, "2026-10-25T01:30:00Z", "2026-10-25T01:30:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			draft := assemble(t, charged(t, 1000)).Invoice
+			draft.Zone, draft.DueDays = c.zone, c.days
+			inv := finalized(t, draft, 1, micros(t, c.at))
+			same(t, "due", time.UnixMicro(*inv.DueAt).UTC().Format(time.RFC3339Nano), c.due)
+		})
+	}
+	draft := assemble(t, charged(t, 1000)).Invoice
+	draft.Zone = "Nowhere/Land"
+	if _, err := assembly.Finalize(draft, 1, 0); !errors.Is(err, calendar.ErrUnknownZone) {
+		t.Error(err)
+	}
+}
+
+func micros(t *testing.T, text string) int64 {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.UnixMicro()
 }

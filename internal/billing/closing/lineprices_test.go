@@ -86,7 +86,8 @@ func (w *world) unsay() {
 func (w *world) finalizeAsBefore(i *billing.Invoice) {
 	w.Helper()
 	number := pgtest.Query[int64](w, w.url, `UPDATE sellers SET next_number = next_number + 1 WHERE key = $1 RETURNING next_number - 1`, i.Seller.Key)
-	final := assembly.Finalize(*i, number, i.FinalizeAt)
+	final, err := assembly.Finalize(*i, number, i.FinalizeAt)
+	w.check(err)
 	final.DigestForm = 1
 	sum, err := assembly.Digest(&final)
 	w.check(err)

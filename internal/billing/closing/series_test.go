@@ -267,10 +267,15 @@ func TestSeriesUnderEdits(t *testing.T) {
 	}
 }
 
-// A prefix that begins as the numbers of test clocks do could give one of these again.
+// A prefix that begins as the numbers of test clocks do, to the eye, is mistaken for theirs, or could give
+// one of them again.
 func TestPrefixesOfTestClocksAreRefused(t *testing.T) {
 	w := newWorld(t)
-	for prefix, want := range map[string]bool{"TEST-": false, "TEST-A": false, "TEST": true, "test-": true, "A-TEST-": true} {
+	for prefix, want := range map[string]bool{
+		"TEST-": false, "TEST-A": false, "TEST": false, "test-": false, "Test1": false, " TEST-": false, "tEsT/": false, "TEST A": false, "TEST\u0301-": false,
+		"\u200bTEST-": false, "TE\u2060ST-": false, "\ufeff test": false, "ＴＥＳＴ-": false, "𝐓𝐄𝐒𝐓-": false, "\u00a0": false, "\u200b": false,
+		"A-TEST-": true, "TESTA": true, "Testing-": true, "TESTÉ": true, "T EST": true, "TES": true, "INV-": true, " \u00a0TESTS- ": true, "": true,
+	} {
 		_, _, err := w.accounts.PutSeller(t.Context(), accounts.SellerInput{Seller: billing.Seller{Key: "us", Name: "Us", Prefix: prefix}}, plans.Precondition{})
 		if (err == nil) != want {
 			t.Errorf("%q: %v", prefix, err)

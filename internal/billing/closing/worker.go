@@ -1,6 +1,7 @@
 package closing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -17,7 +18,6 @@ import (
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
-	"quotad/internal/quota/session"
 )
 
 const (
@@ -35,7 +35,8 @@ const (
 	wakeAtOnce = 500
 )
 
-// Options configure a Worker. All parts are required.
+// Options configure a Worker. All parts are required. How long a transaction may take is as Accounts.Within
+// says.
 type Options struct {
 	Pool     *pgxpool.Pool
 	Accounts *accounts.Accounts
@@ -47,6 +48,8 @@ type Options struct {
 	Log       *slog.Logger // nil: slog.Default
 
 	Pace int // customers that Run closes in a second at most, while many are due; 0: DefaultPace
+	// FenceTime is how long a transaction waits for counters that somebody holds; 0: 250 ms.
+	FenceTime time.Duration
 }
 
 // Worker does what is due of billing. It is safe for concurrent use.
@@ -57,7 +60,7 @@ type Worker struct {
 	pool        *pgxpool.Pool
 	wake        chan struct{}
 	stepTimeout time.Duration // bounds one transaction, as Accounts.Within; tests shorten it
-	fenceTime   time.Duration // the constant; tests lengthen it
+	fenceTime   time.Duration // see Options; tests lengthen it
 	wakeAtOnce  int           // the constant; tests lower it
 	size        atomic.Int64  // of the next batch
 	worked      worked
@@ -73,7 +76,7 @@ func New(o Options) *Worker {
 		o.Pace = DefaultPace
 	}
 	w := &Worker{
-		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: o.Accounts.Within(), fenceTime: fenceTime,
+		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: o.Accounts.Within(), fenceTime: cmp.Or(o.FenceTime, fenceTime),
 		wakeAtOnce: wakeAtOnce,
 	}
 	w.size.Store(batchLeast)
@@ -132,6 +135,10 @@ func (w *Worker) WorkOff(ctx context.Context) error {
 		if err := w.accounts.WakeNamed(ctx, w.wakeAtOnce); err != nil {
 			return err
 		}
+		answered, err := w.accounts.AnswerOwed(ctx)
+		if err != nil {
+			return err
+		}
 		told, err := w.tellOverdue(ctx)
 		if err != nil {
 			return err
@@ -139,7 +146,7 @@ func (w *Worker) WorkOff(ctx context.Context) error {
 		began, size := w.options.Stopwatch(), int(w.size.Load())
 		taken, err := w.batch(ctx, size)
 		switch {
-		case err == nil && taken == 0 && told > 0: // perhaps of more
+		case err == nil && taken == 0 && (told > 0 || answered): // perhaps of more
 		case err == nil && taken == 0:
 			return w.accounts.AnswerCalls(ctx)
 		case err == nil && taken == size: // there are many
@@ -202,7 +209,7 @@ func (w *Worker) batch(ctx context.Context, n int) (taken int, err error) {
 	var ids []int64
 	var count done
 	err = pgx.BeginFunc(within, w.pool, func(tx pgx.Tx) error {
-		if err := session.ByKey(within, tx); err != nil {
+		if err := w.accounts.ByKey(within, tx); err != nil {
 			return err
 		}
 		for _, statement := range []string{takeDueByClock, takeDue} {
@@ -322,7 +329,7 @@ func (w *Worker) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job)
 	for _, kind := range []struct {
 		name string
 		do   func(context.Context, pgx.Tx, []*job) error
-	}{{accounts.StepBegin, beginPeriods}, {accounts.StepClose, w.closePeriods}, {accounts.StepOpening, w.makeOpenings}, {accounts.StepExpire, expireCredits}, {accounts.StepFinalize, w.finalizeDrafts}} {
+	}{{accounts.StepBegin, beginPeriods}, {accounts.StepClose, w.closePeriods}, {accounts.StepOpening, w.makeOpenings}, {accounts.StepOwed, w.makeExtras}, {accounts.StepExpire, expireCredits}, {accounts.StepFinalize, w.finalizeDrafts}} {
 		due := jobs[kind.name]
 		if len(due) == 0 {
 			continue

@@ -125,8 +125,8 @@ const freeCharges = `UPDATE charges SET invoice_id = NULL WHERE customer_id = $1
 
 // Void takes an invoice back that is finalized, or that credits alone paid. Its credits are returned, and
 // live on for billing.ReturnedFor at least. Its charges, corrections and unused go onto the reissue, a
-// draft of the same period and prices, or without one onto the next invoice. What a draft gives back as
-// unused of its base goes with it. Errors: billing.ErrUnknownInvoice, billing.StateError,
+// draft of the same period and prices, or without one onto the next invoice. That is an extra one where
+// billing is over. What a draft gives back as unused of its base goes with it. Errors: billing.ErrUnknownInvoice, billing.StateError,
 // billing.ErrReferred, billing.ErrMoneyStands.
 func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (*billing.Invoice, error) {
 	return is.onInvoice(ctx, id, &act{word: "void"}, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
@@ -149,8 +149,12 @@ func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (
 		b.Queue(voidInvoice, id, reason)
 		b.Queue(freeCharges, c.ID, id)
 		err = postgres.Send(ctx, tx, b)
-		if err == nil && reissue {
+		switch {
+		case err != nil:
+		case reissue:
 			err = is.reissue(ctx, tx, c, i)
+		case c.Open == nil && !i.Extra(): // what an extra invoice returns waits for what is new
+			err = errors.Join(accounts.Owe(ctx, tx, c.ID, c.Now), c.RecallBuyer(ctx, tx, i))
 		}
 		if err == nil {
 			err = leansOn(ctx, tx, i)

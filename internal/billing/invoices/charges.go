@@ -50,6 +50,11 @@ func (is *Invoices) Charge(ctx context.Context, key string, in billing.Charge, p
 		if _, err := tx.Exec(ctx, insertCharge, c.ID, in.ID, in.Description, in.AmountMinor, in.Currency, made.At, payload); err != nil {
 			return err
 		}
+		if c.Open == nil {
+			if err := accounts.Owe(ctx, tx, c.ID, c.Now); err != nil {
+				return err
+			}
+		}
 		return store.Audit(ctx, tx, plans.Audited{
 			Action: plans.AuditCreate, Target: "customers/" + key + "/charges/" + in.ID, Customer: c.ID, After: auditCharge(&made),
 		})

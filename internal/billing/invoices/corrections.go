@@ -17,7 +17,8 @@ import (
 
 // correctable finds, of customers that have adjustments that no invoice has taken, the usage lines
 // whose closed periods these concern. A period counts while its invoice is finalized and not void.
-// Only hours before the open period are looked at: adjustments of the open one are its own usage.
+// Only hours before the open period are looked at: adjustments of the open one are its own usage. What waits
+// of a period whose months were taken out is not: its usage is not there any more.
 // OFFSET 0 keeps the order, from one customer to its few rows.
 const correctable = `
 	SELECT w.customer, m.id, m.key, m.name, m.unit, i.id::text, coalesce(i.prefix || i.number, ''),
@@ -30,7 +31,7 @@ const correctable = `
 			SELECT chain, n, end_at FROM periods WHERE customer_id = w.customer AND start_at <= a.hour ORDER BY start_at DESC LIMIT 1
 		) d ON a.hour < d.end_at OFFSET 0) touched ON true
 	JOIN LATERAL (
-		SELECT * FROM periods WHERE customer_id = w.customer AND chain = touched.chain AND n = touched.n OFFSET 0) p ON true
+		SELECT * FROM periods WHERE customer_id = w.customer AND chain = touched.chain AND n = touched.n AND start_at >= (SELECT before FROM archive) OFFSET 0) p ON true
 	JOIN meters m ON m.id = touched.meter
 	JOIN LATERAL (
 		SELECT * FROM invoices WHERE customer_id = w.customer AND chain = p.chain AND n = p.n AND kind = 'period'
@@ -338,13 +339,20 @@ func freshTasks(tasks []*Task) map[int64]*Task {
 // the row back: triggers do that, see migrations/00019_open_adjustments.sql.
 
 // OpenAdjustments adds new adjustments to the queue. The engine sends it in the transaction that makes
-// them, see quota.Options.AlsoAdjusted.
+// them, see quota.Options.AlsoAdjusted. Those of customers whose billing ends, or has ended, also call for an
+// extra invoice: see accounts/owed.go.
 const OpenAdjustments = `
-	INSERT INTO open_adjustments (customer, hour, meter, key)
-	SELECT customer, hour, meter, key
-	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[])
-		AS i (shard, customer, meter, hour, key, cost, at, reason)
-	ON CONFLICT DO NOTHING`
+	WITH i AS (
+		SELECT customer, hour, meter, key, at
+		FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[])
+			AS i (shard, customer, meter, hour, key, cost, at, reason)
+	), queued AS (
+		INSERT INTO open_adjustments (customer, hour, meter, key) SELECT customer, hour, meter, key FROM i ON CONFLICT DO NOTHING
+	)
+	INSERT INTO owed_calls (customer_id, hour, meter, at)
+	SELECT customer, hour, meter, min(at) FROM i
+	WHERE EXISTS (SELECT FROM billing_accounts WHERE customer_id = i.customer AND ends_at > i.hour OFFSET 0)
+	GROUP BY customer, hour, meter`
 
 // dropDead deletes what no invoice will ever take, of hours before a period. The hour is in no closed
 // period, or its period has no invoice with a line of the meter, but for void ones. Closed periods and
@@ -365,11 +373,11 @@ const dropDead = `
 		WHERE t.customer = q.customer AND t.meter = q.meter AND t.hour = q.hour AND t.key = q.key OFFSET 0))`
 
 // QueueDropDead has what is dead deleted of customers whose periods were just closed. Before a first
-// period has closed, its start may still be set back.
+// period has closed, its start may still be set back. Of extra invoices, all periods are closed.
 func QueueDropDead(b *pgx.Batch, closed []*Task) {
 	var customers, before []int64
 	for _, t := range closed {
-		if t.Period.Chain+t.Period.N > 0 {
+		if t.Period.Chain+t.Period.N > 0 || t.Period.Extra() && t.Period.FullEnd > 0 {
 			customers, before = append(customers, t.c.ID), append(before, t.Period.Start)
 		}
 	}

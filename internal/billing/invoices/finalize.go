@@ -78,7 +78,7 @@ func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error 
 func draftTasks(ctx context.Context, q postgres.Querier, drafts []*billing.Invoice, customers map[int64]*accounts.Customer) ([]*Task, error) {
 	var keys []accounts.PeriodKey
 	for _, d := range drafts {
-		if d.Kind == billing.KindPeriod {
+		if d.Kind == billing.KindPeriod && !d.Extra() {
 			keys = append(keys, accounts.PeriodKey{Customer: d.Customer, Chain: d.Chain, N: d.N})
 		}
 	}
@@ -93,6 +93,8 @@ func draftTasks(ctx context.Context, q postgres.Querier, drafts []*billing.Invoi
 		switch {
 		case d.Kind == billing.KindOpening: // its base is fixed, so no more is asked of its period
 			period = openingPeriod(d, c)
+		case d.Extra():
+			period = billing.Period{Chain: d.Chain, N: d.N, Start: d.PeriodStart, End: d.PeriodEnd, PlanID: d.PlanID, Version: d.PriceVersion}
 		case !there:
 			return nil, fmt.Errorf("draft %s is of a period that is not closed", d.ID)
 		}
@@ -196,8 +198,9 @@ func (n *numbers) give(i *billing.Invoice, at int64) (row invoiceRow, err error)
 	i.Seller.Prefix = billing.PrefixIn(series, n.seller.Prefix)
 	number := n.next[series]
 	n.next[series]++
-	*i = assembly.Finalize(*i, number, at)
-	i.Digested, err = assembly.Digest(i)
+	if *i, err = assembly.Finalize(*i, number, at); err == nil {
+		i.Digested, err = assembly.Digest(i)
+	}
 	return rowOf(i, number), err
 }
 

@@ -1,6 +1,7 @@
 package invoices
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -55,10 +56,19 @@ func OpeningTask(c *accounts.Customer, at int64) *Task {
 	return &Task{c: c, kind: billing.KindOpening, Period: *c.Open, fresh: true, at: at}
 }
 
+// ExtraTask is the invoice of what came when billing was over, made at an instant. end is the end of the
+// chain, see accounts.ChainEnds.
+func ExtraTask(c *accounts.Customer, end *billing.Period, at int64) *Task {
+	return &Task{c: c, kind: billing.KindPeriod, Period: *end, fresh: true, at: at}
+}
+
 // DraftTask is a stored draft that is to be finalized at an instant.
 func DraftTask(c *accounts.Customer, id string, at int64) *Task {
 	return &Task{c: c, draft: &billing.Invoice{ID: id}, at: at}
 }
+
+// ofPeriod reports whether the invoice bills a period.
+func (t *Task) ofPeriod() bool { return t.kind == billing.KindPeriod && !t.Period.Extra() }
 
 func (t *Task) failed() bool { return t.Err != nil }
 
@@ -94,7 +104,7 @@ func (is *Invoices) readInputs(ctx context.Context, q postgres.Querier, tasks []
 		return nil
 	}
 	for _, t := range tasks {
-		t.in = assembly.Input{Kind: t.kind, Account: &t.c.Account, Fixed: t.fixed, Usage: make(map[string]int64), Levels: make(map[string]rating.Held)}
+		t.in = assembly.Input{Kind: t.kind, At: cmp.Or(t.at, t.c.Now), Account: &t.c.Account, Fixed: t.fixed, Usage: make(map[string]int64), Levels: make(map[string]rating.Held)}
 		t.counted = make(map[countedBy]counted)
 	}
 	if err := is.readTerms(ctx, q, tasks); err != nil {
@@ -173,7 +183,7 @@ func (is *Invoices) readUsage(ctx context.Context, q postgres.Querier, tasks []*
 	var spans, levels []usage.Span
 	var places, held []place
 	for _, t := range tasks {
-		if t.kind != billing.KindPeriod {
+		if !t.ofPeriod() {
 			continue
 		}
 		ids, err := is.accounts.PricedMeters(ctx, q, &t.in.Terms)
@@ -289,7 +299,7 @@ func queueCreditsLeft(b *pgx.Batch, tasks []*Task) {
 func queueAdvances(b *pgx.Batch, tasks []*Task) {
 	var of []accounts.Holder
 	for _, t := range tasks {
-		if t.kind != billing.KindPeriod {
+		if !t.ofPeriod() {
 			continue
 		}
 		of = append(of, accounts.Holder{Customer: t.c.ID, Terms: &t.in.Terms, Into: &t.in.Held})

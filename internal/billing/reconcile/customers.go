@@ -10,17 +10,17 @@ import (
 // nextCustomers lists customers that are to be billed.
 const nextCustomers = `SELECT id FROM customers WHERE id > $1 AND NOT anonymous ORDER BY id LIMIT $2`
 
-// walkCustomers checks the periods and the credits of each customer.
+// walkCustomers checks the periods, the units and the credits of each customer.
 func (r *Reconciler) walkCustomers(ctx context.Context, found *findings) error {
 	w := walk[int64]{
-		r: r, rows: "customers", checks: []string{PeriodsAreChained, CreditsAddUp, PeriodsCanClose},
+		r: r, rows: "customers", checks: []string{PeriodsAreChained, UnitsAreBilled, CreditsAddUp, PeriodsCanClose},
 		next: func(ctx context.Context, tx pgx.Tx, after int64, n int) ([]int64, error) {
 			rows, _ := tx.Query(ctx, nextCustomers, after, n)
 			return pgx.CollectRows(rows, pgx.RowTo[int64])
 		},
 		look: func(ctx context.Context, tx pgx.Tx, ids []int64) (bad []wrong[int64], err error) {
 			for _, check := range []func(context.Context, pgx.Tx, []int64) ([]wrong[int64], error){
-				notBilled, brokenChains, withoutInvoice, badCredits, blocked,
+				notBilled, brokenChains, withoutInvoice, lost, badCredits, blocked,
 			} {
 				more, err := check(ctx, tx, ids)
 				if err != nil {

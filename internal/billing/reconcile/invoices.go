@@ -27,7 +27,7 @@ const noInvoice = "00000000-0000-0000-0000-000000000000"
 // number and its digest.
 func (r *Reconciler) walkInvoices(ctx context.Context, found *findings) error {
 	w := walk[string]{
-		r: r, rows: "invoices", checks: []string{UsageIsBilled, LinesAreTotals, RatedIsBilled, NumbersHaveNoGap, DigestsMatch, AllIsClaimed, GivenBackOnce, DueIsSettled},
+		r: r, rows: "invoices", checks: []string{UsageIsBilled, LinesAreTotals, RatedIsBilled, NumbersHaveNoGap, DigestsMatch, AllIsClaimed, GivenBackOnce, DueIsSettled, PaidOutIsPaidIn},
 		next: func(ctx context.Context, tx pgx.Tx, after string, n int) ([]string, error) {
 			rows, _ := tx.Query(ctx, nextInvoices, after, n)
 			return pgx.CollectRows(rows, pgx.RowTo[string])
@@ -58,14 +58,14 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	}
 	var keys []accounts.PeriodKey
 	for _, i := range p.invoices {
-		if i.Kind == billing.KindPeriod {
+		if i.Kind == billing.KindPeriod && !i.Extra() {
 			keys = append(keys, periodOf(i))
 		}
 	}
 	if p.terms, err = p.stored.Terms(ctx, p.tx, keys); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(context.Context) error{p.count, p.usage, p.copies, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.claimed, p.givenBack, p.settled} {
+	for _, check := range []func(context.Context) error{p.count, p.usage, p.copies, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.claimed, p.givenBack, p.settled, p.paidOut} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}
@@ -137,6 +137,10 @@ func (p *page) rated(context.Context) error {
 		if i.Kind != billing.KindPeriod {
 			continue
 		}
+		if i.Extra() {
+			p.extra(i)
+			continue
+		}
 		terms, closed := p.terms[periodOf(i)]
 		switch {
 		case !closed:
@@ -158,6 +162,18 @@ func (p *page) rated(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// extra checks that an invoice of no period bills nothing of one.
+func (p *page) extra(i *billing.Invoice) {
+	if i.PeriodStart != i.PeriodEnd {
+		p.tell(RatedIsBilled, i, Disagreement{}.on(i.PeriodStart).says("The invoice is of no billing period, and says that it is of some time."))
+	}
+	for n := range i.Lines {
+		if l := &i.Lines[n]; l.Kind != billing.LineUnused && l.Kind != billing.LineCorrection && l.Kind != billing.LineCharge {
+			p.tell(RatedIsBilled, i, Disagreement{Meter: l.Meter}.on(l.From).says(fmt.Sprintf("Line %d, %s: the invoice is of no billing period.", l.N, l.Kind)))
+		}
+	}
 }
 
 // The number before each one is given, too, but for one that the series was told to go on with. That

@@ -17,6 +17,7 @@ const (
 	ChargedIsBooked   = "charged_is_booked"
 	CapsCountBooked   = "caps_count_booked"
 	UsageIsBilled     = "usage_is_billed"
+	UnitsAreBilled    = "units_are_billed"
 	LinesAreTotals    = "lines_are_totals"
 	RatedIsBilled     = "rated_is_billed"
 	PeriodsAreChained = "periods_are_chained"
@@ -24,6 +25,7 @@ const (
 	DigestsMatch      = "digests_match"
 	AllIsClaimed      = "adjustments_are_claimed"
 	DueIsSettled      = "due_is_settled"
+	PaidOutIsPaidIn   = "paid_out_is_paid_in"
 	CreditsAddUp      = "credits_add_up"
 	GivenBackOnce     = "lines_are_given_back_once"
 	PeriodsCanClose   = "periods_can_close"
@@ -32,8 +34,8 @@ const (
 
 // checks are all of them.
 var checks = []string{
-	ChargedIsBooked, CapsCountBooked, UsageIsBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch, AllIsClaimed,
-	GivenBackOnce, DueIsSettled, CreditsAddUp, PeriodsCanClose, ChangesExist,
+	ChargedIsBooked, CapsCountBooked, UsageIsBilled, UnitsAreBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch, AllIsClaimed,
+	GivenBackOnce, DueIsSettled, PaidOutIsPaidIn, CreditsAddUp, PeriodsCanClose, ChangesExist,
 }
 
 // Report is what a run found, in the words of client.Report.

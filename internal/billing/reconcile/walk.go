@@ -185,5 +185,10 @@ func (r *Reconciler) snapshot(ctx context.Context, do func(ctx context.Context, 
 	if err := session.ByKey(ctx, tx); err != nil {
 		return err
 	}
+	if r.page > defaultPage { // it may be idle for as long
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", r.page.Milliseconds())); err != nil {
+			return err
+		}
+	}
 	return do(ctx, tx)
 }

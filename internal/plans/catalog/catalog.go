@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -54,7 +55,9 @@ type Options struct {
 	Caps func(ctx context.Context, q postgres.Querier, customer int64) ([]plans.CapPeriod, error)
 	// Within bounds how long a read waits for the database, and a poll half as long. 0 means 2 s.
 	Within time.Duration
-	Log    *slog.Logger // nil: slog.Default
+	// Freshness is for how long Fresh trusts a poll. 0 means a second, as Freshness says.
+	Freshness time.Duration
+	Log       *slog.Logger // nil: slog.Default
 }
 
 // Catalog is a node's memory of who may do what: customers, the plan versions in force for
@@ -171,7 +174,7 @@ func (c *Catalog) makes(err error) bool {
 
 // Fresh reports whether this node has confirmed within the last second that it has seen
 // all changes; FreshWithin, within the last d.
-func (c *Catalog) Fresh() bool { return c.FreshWithin(Freshness) }
+func (c *Catalog) Fresh() bool { return c.FreshWithin(cmp.Or(c.options.Freshness, Freshness)) }
 
 // FreshWithin is Fresh for another time than a second.
 func (c *Catalog) FreshWithin(d time.Duration) bool {

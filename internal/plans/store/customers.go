@@ -71,15 +71,15 @@ func inUTC(t *time.Time) *time.Time {
 
 const insertCustomer = `
 	INSERT INTO customers (key, name, plan_id, joined_version, pinned_version, timezone,
-		billing_anchor, metadata, change, features, created_at, test_clock_id)
-	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9, $10,
-		(SELECT t.id FROM test_clocks t WHERE t.key = $11) FROM plans p WHERE p.id = $3`
+		billing_anchor, metadata, change, features, words, created_at, test_clock_id)
+	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9, array_to_tsvector($10::text[]), $11,
+		(SELECT t.id FROM test_clocks t WHERE t.key = $12) FROM plans p WHERE p.id = $3`
 
 // updateCustomer lets a customer that changes to another plan join it at its latest version. A
 // customer that is written is anonymous no longer, and keeps what it has used.
 const updateCustomer = `
 	UPDATE customers c SET name = $2, plan_id = p.id, pinned_version = $4, timezone = $5,
-		billing_anchor = $6, metadata = $7, change = $8, features = $9, anonymous = false,
+		billing_anchor = $6, metadata = $7, change = $8, features = $9, words = array_to_tsvector($10::text[]), anonymous = false,
 		joined_version = CASE WHEN c.plan_id = p.id THEN c.joined_version ELSE p.latest_version END
 	FROM plans p WHERE c.key = $1 AND p.id = $3`
 
@@ -255,7 +255,7 @@ func (w *Writing) writeCustomer(ctx context.Context, key string, old *plans.Cust
 	}
 	statement, args := updateCustomer, []any{
 		key, in.Name, plan, in.PlanVersion, in.Timezone,
-		in.BillingAnchor, in.Metadata, w.Number, in.Features,
+		in.BillingAnchor, in.Metadata, w.Number, in.Features, wordsOf(in.Name),
 	}
 	if created {
 		statement, args = insertCustomer, append(args, w.Now, in.TestClock)

@@ -3,6 +3,7 @@ package store_test
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -19,7 +20,7 @@ func drawPlan(t *rapid.T) plans.PlanInput {
 	price := rapid.StringMatching(`[0-9]{1,15}(\.[0-9]{1,12})?`)
 	text := rapid.StringMatching(`[ -~äπ🙂]{1,20}`)
 	in := plans.PlanInput{
-		Name: "N" + text.Draw(t, "name"), Currency: "USD", Interval: "week", IntervalCount: 3, ApplyTo: "new",
+		Name: strings.TrimSpace("N" + text.Draw(t, "name")), Currency: "USD", Interval: "week", IntervalCount: 3, ApplyTo: "new",
 		BaseIn: rapid.SampledFrom([]string{"arrears", "advance"}).Draw(t, "base_in"), MinimumMinor: number.Draw(t, "minimum"), BaseEvery: 1,
 		BasePriceMinor: number.Draw(t, "base"), Meters: []string{"api"}, Features: map[string]any{},
 		Limits: []plans.Limit{{Meter: "api", Spec: model.Spec{

@@ -63,7 +63,7 @@ func (w *Writing) endBilling(ctx context.Context, old, c *plans.Customer) error 
 }
 
 const eraseCustomer = `
-	UPDATE customers SET name = '', metadata = '{}', features = '{}', change = $4, suspended_at = NULL, suspended_reason = '',
+	UPDATE customers SET name = '', words = '', metadata = '{}', features = '{}', change = $4, suspended_at = NULL, suspended_reason = '',
 		key = $2, archived_at = coalesce(archived_at, $3), erased_at = $3
 	WHERE id = $1 RETURNING key`
 

@@ -10,6 +10,12 @@ const (
 	FindCustomersSQL = findCustomers
 )
 
+// QueryOf and WordsOf are what a search is, and what a name is found by.
+var (
+	QueryOf = queryOf
+	WordsOf = wordsOf
+)
+
 // BusyWriters is how many writes of a store hold a connection.
 func BusyWriters(s *Store) int { return len(s.writers) }
 

@@ -43,7 +43,7 @@ const insertKey = `
 // CreateKey makes a key and returns it with its secret, which is kept nowhere.
 // expiresAt, when given, must lie in the future and, in UTC, before the year 10000.
 func (s *Store) CreateKey(ctx context.Context, name string, scope plans.Scope, expiresAt *time.Time) (k plans.Key, secret string, err error) {
-	if err := plans.CheckNewKey(name, scope, expiresAt); err != nil {
+	if err := plans.CheckNewKey(&name, scope, expiresAt); err != nil {
 		return plans.Key{}, "", err
 	}
 	id, secret := newKey()
@@ -134,7 +134,7 @@ const keyOfSecret = `SELECT scope, revoked_at IS NOT NULL FROM keys WHERE hash =
 // ASCII), unless it is one already. It does not change an existing key: one that was revoked,
 // or has another scope, is a model.FieldErrors.
 func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope plans.Scope) error {
-	if err := plans.CheckChosenKey(secret, name, scope); err != nil {
+	if err := plans.CheckChosenKey(secret, &name, scope); err != nil {
 		return err
 	}
 	hash := sha256.Sum256([]byte(secret))

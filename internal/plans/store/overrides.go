@@ -24,7 +24,7 @@ const putOverride = `
 // model.FieldErrors about limit, burst and expires_at.
 func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plans.OverrideInput) (o *plans.Override, created bool, err error) {
 	err = s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {
-		stored, err := w.checkOverride(ctx, c, limit, in)
+		stored, err := w.checkOverride(ctx, c, limit, &in)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plan
 }
 
 // checkOverride checks an override against the plan version in force and the customer's clock.
-func (w *Writing) checkOverride(ctx context.Context, c *plans.Customer, limit string, in plans.OverrideInput) (o plans.StoredOverride, err error) {
+func (w *Writing) checkOverride(ctx context.Context, c *plans.Customer, limit string, in *plans.OverrideInput) (o plans.StoredOverride, err error) {
 	plan, err := one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, c.EffectiveVersion)
 	if err != nil {
 		return o, err

@@ -3,12 +3,14 @@ package store
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/plans"
+	"quotad/internal/quota/session"
 )
 
 const defaultWithin = 10 * time.Second
@@ -72,6 +74,18 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 // Within bounds every operation, see Options.
 func (s *Store) Within() time.Duration { return s.options.Within }
 
+const setIdleTimeout = `SELECT set_config('idle_in_transaction_session_timeout', $1, true)`
+
+// ByKey is session.ByKey for a transaction. Where an operation has longer than usual, it may be idle for as
+// long.
+func (s *Store) ByKey(ctx context.Context, tx pgx.Tx) error {
+	err := session.ByKey(ctx, tx)
+	if err == nil && s.Within() > defaultWithin {
+		_, err = tx.Exec(ctx, setIdleTimeout, strconv.FormatInt(s.Within().Milliseconds(), 10))
+	}
+	return err
+}
+
 // steady is an instant of the database's clock, see Options.Steady.
 func (s *Store) steady(ctx context.Context, at time.Time) time.Time {
 	if s.options.Steady == nil {
@@ -111,6 +125,7 @@ type Writing struct {
 	liftedOf  int64                  // its customer
 	audit     func() plans.Audited   // of a change that is known when all is written; nil: none
 
+	store     *Store
 	kind, key string // what the change is about
 	audited   bool
 	billing   *Billing
@@ -161,7 +176,7 @@ func (s *Store) transact(ctx context.Context, kind, key string, first, do func(c
 	// A rollback after the commit does nothing. If ctx has ended, the pool closes the
 	// connection, which rolls back too.
 	defer func() { _ = tx.Rollback(ctx) }()
-	w := &Writing{Tx: tx, kind: kind, key: key}
+	w := &Writing{Tx: tx, store: s, kind: kind, key: key}
 	if first != nil {
 		if err := first(ctx, w); err != nil {
 			return 0, Classify(err)

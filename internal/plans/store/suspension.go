@@ -19,7 +19,7 @@ const (
 //
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, and model.FieldErrors about reason.
 func (s *Store) Suspend(ctx context.Context, customer, reason string) (is plans.Suspension, err error) {
-	if bad := plans.CheckReason(reason); bad != nil {
+	if bad := plans.CheckReason(&reason); bad != nil {
 		return is, bad
 	}
 	err = s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota/session"
 	"quotad/internal/quota/usage"
 )
 
@@ -71,15 +70,15 @@ func sameTerms(a, b *plans.Customer) bool {
 const metersToMark = `SELECT id, coalesce(key = ANY ($1), false) FROM meters ORDER BY id`
 
 // Mark ends what runs of a customer's usage, and returns the instant from which on all is
-// charged again: now, µs, or just after the last charge where that is later. Hits that are under
-// way are judged again, with the customer as it is after the change. So none of them counts
-// before that instant. meters are those whose usage is billed.
+// charged again: now, µs, or just after the last charge where that is later. A commit and a refund
+// count as a charge. Hits that are under way are judged again, with the customer as it is after the
+// change. So none of them counts before that instant. meters are those whose usage is billed.
 //
-// A test clock stands still, and may show the start of an hour. What was charged in that hour is
-// at the instant itself. A period that begins there has these units. Where none begins, or where
-// they were free, the boundary is after all of them.
-func (w *Writing) Mark(ctx context.Context, customer, now int64, meters []string) (from, behind int64, err error) {
-	if err := session.ByKey(ctx, w); err != nil {
+// A test clock stands still, and may show the start of an hour. What was charged or adjusted in that
+// hour is at the instant itself. A period that begins there has these units. Where none begins, or
+// where they were free, the boundary is after all of them.
+func (w *Writing) Mark(ctx context.Context, customer, now int64, meters []string) (from, after int64, err error) {
+	if err := w.store.ByKey(ctx, w); err != nil {
 		return 0, 0, err
 	}
 	mark := usage.Mark{Customer: customer, Change: w.Number, Now: now}

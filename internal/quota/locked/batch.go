@@ -35,7 +35,7 @@ func (w *Worker) Next(ctx context.Context) {
 	if len(batch) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, session.SendLimit)
+	ctx, cancel := context.WithTimeout(ctx, w.node.SendLimit())
 	defer cancel()
 	w.node.Totals.Batch(sizeOf(batch), 1)
 	w.node.Metrics.Locked.Batch(sizeOf(batch))

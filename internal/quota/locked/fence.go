@@ -84,17 +84,14 @@ func (tx *transaction) fenceAll(fences []Fence) ([]error, error) {
 // fence fences one counter.
 func (tx *transaction) fence(f *Fence, own *lockedRow) error {
 	t := f.Target.Base()
-	counters, err := tx.openAny(t)
-	if err != nil {
+	if _, err := tx.openAny(t); err != nil {
 		return err
 	}
 	late := own.units > 0 && own.hour < f.Boundary
 	if own.At >= f.Boundary && !late {
 		return nil
 	}
-	rows := rowsOf(counters)
-	t.Charge(rows, 0, max(own.At, f.Boundary), nil)
-	own.Row = rows[0]
+	tx.stand(t, own, f.Boundary)
 	hour, _ := t.RunningHour(own.At)
 	if late { // even where the target takes it for the same hour
 		tx.addUsage(own.hourKey(own.hour), own.units)

@@ -183,9 +183,10 @@ func (tx *transaction) snapshot(hits []model.Hit) snapshot {
 				s.counters[c.key] = *c
 			}
 		}
-		key := receiptKey{h.Target.Counters[0].Key.Customer, h.ID.Key}
-		if h.ID.Given() && tx.receipts[key] == nil {
-			s.receipts = append(s.receipts, key)
+		for id := &h.ID; id != nil && id.Given(); id = id.Batch {
+			if key := (receiptKey{h.Target.Counters[0].Key.Customer, id.Key}); tx.receipts[key] == nil {
+				s.receipts = append(s.receipts, key)
+			}
 		}
 	}
 	return s

@@ -26,7 +26,7 @@ func handWorker(t *testing.T, db *quotatest.DB, clock *quotatest.Clock) *Worker 
 	start, log := time.Now(), slog.New(slog.DiscardHandler)
 	w := New(&queue.Node{MaxQueue: 100, Memory: memory, Metrics: queue.NewMetrics(), Options: session.Options{
 		Connect: db.Connect, Now: clock.Now, Wall: time.Now, Log: log, Troubles: session.NewTroubles(log),
-		Stopwatch: func() time.Duration { return time.Since(start) },
+		Stopwatch: func() time.Duration { return time.Since(start) }, Patience: testkit.Patience,
 	}})
 	t.Cleanup(w.Session.Close)
 	for ctx := testkit.Context(t); w.Session.Ready(ctx) != nil; { // it is being made
@@ -171,9 +171,7 @@ func TestVanishedNode(t *testing.T) {
 	if err != nil || !tx.counters[target.Counters[0].Key].there {
 		t.Fatal(err)
 	}
-	within, cancel := context.WithTimeout(ctx, 8*time.Second)
-	defer cancel()
-	if r := once(within, alive, target, "second"); r.Err != nil || !r.Decision.Allowed {
+	if r := once(testkit.Bounded(t), alive, target, "second"); r.Err != nil || !r.Decision.Allowed {
 		t.Fatal(r.Decision.String(), r.Err)
 	}
 	w.apply(tx, []*Operation{o})

@@ -71,6 +71,9 @@ func (o *Operation) identify(customer int64, id model.ID) {
 		return
 	}
 	o.own = append(o.own, receiptKey{customer, id.Key})
+	if id.Batch != nil {
+		o.others = append(o.others, receiptKey{customer, id.Batch.Key})
+	}
 }
 
 // newOperation is a sender's operation on a target's counters, which may have an ID.

@@ -156,6 +156,7 @@ func (tx *transaction) refundHit(t *model.Target, hit *receipt, r *Refund, insta
 		return units, nil
 	}
 	tx.takeOff(own, hit.hour, units)
+	tx.stand(t, own, instant)
 	return units, nil
 }
 
@@ -218,6 +219,9 @@ func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *
 			tx.takeOff(own, hour, less)
 			taken += less
 		}
+	}
+	if taken > 0 {
+		tx.stand(t, own, instant)
 	}
 	return max(units, taken), nil
 }

@@ -171,6 +171,8 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 	tx.releaseHolds(t, r, max(0, -more))
 	if more > 0 {
 		d = tx.Charge(counters, d)
+	} else if cost > 0 {
+		tx.stand(t, counters[0], d.At)
 	}
 	r.hour = tx.addUnits(t, counters, cost, d.At)
 	tx.moveCap(counters[0], r.hour, cost-max(0, more)) // the rest was booked by the charge

@@ -105,6 +105,18 @@ func (tx *transaction) Charge(counters []*lockedRow, d model.Decision) model.Dec
 	return d.Charged(rowsOf(counters))
 }
 
+// stand moves a customer's own counter on to an instant at which units were booked or taken off without
+// a charge. Its limits say the same as before. Whoever places the end of a billing period asks the
+// row for the last such instant: usage.Mark, and the fence. The caller touches the row.
+func (tx *transaction) stand(t *model.Target, own *lockedRow, instant int64) {
+	if own.At >= instant {
+		return
+	}
+	rows := []model.Row{own.Row}
+	t.Charge(rows, 0, instant, nil)
+	own.Row = rows[0]
+}
+
 // addUnits adds units as usage to the running hour of the own counter, and to the totals of all
 // counters that were charged.
 func (tx *transaction) addUnits(t *model.Target, counters []*lockedRow, units, instant int64) (hour int64) {
@@ -215,10 +227,15 @@ func (tx *transaction) unhold(c *lockedRow, key [16]byte) (h model.Hold, ok bool
 }
 
 // find returns the receipt of the operation with an id; nil when that operation was not done.
-// Errors: ErrOtherPayload.
+// Errors: ErrOtherPayload, also where another batch was done under the id of the operation's batch.
 func (tx *transaction) find(customer int64, id model.ID) (*receipt, error) {
 	if !id.Given() {
 		return nil, nil
+	}
+	if id.Batch != nil {
+		if _, err := tx.find(customer, *id.Batch); err != nil {
+			return nil, err
+		}
 	}
 	r, err := tx.receipt(customer, id.Key)
 	if r != nil && r.payload != id.Payload {
@@ -243,7 +260,8 @@ func (tx *transaction) held(key model.CounterKey) bool {
 	return c != nil && c.held
 }
 
-// issue writes the receipt of an operation that has an ID.
+// issue writes the receipt of an operation that has an ID. The first one of a batch also writes the
+// batch's, by which another batch under its id is found.
 func (tx *transaction) issue(t *model.Target, id model.ID, r receipt) {
 	if !id.Given() {
 		return
@@ -251,6 +269,9 @@ func (tx *transaction) issue(t *model.Target, id model.ID, r receipt) {
 	own := t.Counters[0].Key
 	r.receiptKey, r.payload, r.meter, r.fresh = receiptKey{own.Customer, id.Key}, id.Payload, own.Meter, true
 	tx.receipts[r.receiptKey] = &r
+	if id.Batch != nil && tx.receipts[receiptKey{own.Customer, id.Batch.Key}] == nil {
+		tx.issue(t, *id.Batch, receipt{at: r.at})
+	}
 }
 
 // makeValues notes the counters of values that a charge to a target's counters makes. It comes before

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"quotad/internal/testkit"
 )
 
 // A row that was charged ahead of the clock and is brought back still counts all that it counted,
@@ -27,7 +29,9 @@ func TestBringBack(t *testing.T) {
 		}
 	}
 	target := fireTarget(1, limits)
-	for seed := range uint64(3000) {
+	first := testkit.Seed(t)
+	for n := range uint64(3000) {
+		seed := first + n
 		r := rand.New(rand.NewPCG(seed, 8))
 		now, row := testEpoch+r.Int64N(30e6), []Row{{}}
 		for at := now; at < now+10e6; at += 1 + r.Int64N(4e6) { // before the step

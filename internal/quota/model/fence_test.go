@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"quotad/internal/testkit"
 )
 
 // TestAChargeOfNothingIsNotSeen: a row that a charge of cost 0 brought forward, as a fence does,
@@ -18,7 +20,9 @@ func TestAChargeOfNothingIsNotSeen(t *testing.T) {
 		mustCompile(t, Spec{Name: "shadow", Algorithm: "sliding_window", Limit: 3, Window: "5s", Mode: "shadow"}),
 	}
 	target := fireTarget(1, limits)
-	for seed := range uint64(3000) {
+	first := testkit.Seed(t)
+	for n := range uint64(3000) {
+		seed := first + n
 		r := rand.New(rand.NewPCG(seed, 7))
 		at, row := testEpoch+16*60e6, []Row{{}} // a minute before the period ends
 		for range r.IntN(8) {

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -216,20 +217,36 @@ func manyHolds(t testing.TB, n int) (*Target, Row) {
 	return target, row
 }
 
+// fastest is how long something takes at best. It is done again, 20 times at most, while that is longer
+// than enough: a machine that stalls is not what is measured.
+func fastest(enough time.Duration, do func()) time.Duration {
+	best := time.Duration(math.MaxInt64)
+	for tries := 0; tries < 20 && best > enough; tries++ {
+		began := time.Now()
+		do()
+		best = min(best, time.Since(began))
+	}
+	return best
+}
+
 // TestManyHoldsAreReadOnce: 1,000 hits on a counter with 10,000 holds and 20 limits. Their views
 // take some tens of ms. To go through the holds for each view takes minutes.
 func TestManyHoldsAreReadOnce(t *testing.T) {
 	target, row := manyHolds(t, 10_000)
-	began := time.Now()
-	s, views := Series{Costs: slices.Repeat([]int64{1}, 1000)}, 0
-	s.Decide(target, []Row{row}, testEpoch+10_000e6, nil, func(_ int, d Decision) {
-		for _, v := range d.Views() {
-			if v.Reserved > 0 && v.ResetAt > d.At {
-				views++
+	views := 0
+	const enough = 5 * time.Second
+	took := fastest(enough, func() {
+		s := Series{Costs: slices.Repeat([]int64{1}, 1000)}
+		views = 0
+		s.Decide(target, []Row{row}, testEpoch+10_000e6, nil, func(_ int, d Decision) {
+			for _, v := range d.Views() {
+				if v.Reserved > 0 && v.ResetAt > d.At {
+					views++
+				}
 			}
-		}
+		})
 	})
-	if took := time.Since(began); views < 15*1000 || took > 5*time.Second {
+	if views < 15*1000 || took > enough {
 		t.Errorf("%d views of what is held took %s", views, took)
 	} else {
 		t.Log(views, "views took", took)
@@ -239,11 +256,17 @@ func TestManyHoldsAreReadOnce(t *testing.T) {
 // TestManyHoldsExpireTogether: to take off 10,000 holds takes a look at each, and not at all
 // others for each.
 func TestManyHoldsExpireTogether(t *testing.T) {
-	target, row := manyHolds(t, 10_000)
-	began := time.Now()
-	over := target.Expire(0, &row, testEpoch+86400e6+9_990e6)
-	if took := time.Since(began); len(over) != 9_991 || row.Holds.Len() != 9 || took > 3*time.Second {
-		t.Errorf("%d holds expired, %d are left, in %s", len(over), row.Holds.Len(), took)
+	target, all := manyHolds(t, 10_000)
+	var row Row
+	over := 0
+	const enough = 3 * time.Second
+	took := fastest(enough, func() {
+		row = all
+		row.State = slices.Clone(all.State)
+		over = len(target.Expire(0, &row, testEpoch+86400e6+9_990e6))
+	})
+	if over != 9_991 || row.Holds.Len() != 9 || took > enough {
+		t.Errorf("%d holds expired, %d are left, in %s", over, row.Holds.Len(), took)
 	} else {
 		t.Log("took", took)
 	}

@@ -70,13 +70,14 @@ const MaxID = 255
 type ID struct {
 	Key     [16]byte // of the kind of operation and the client's id
 	Payload int64    // what was asked for under it
+	Batch   *ID      // of the batch that it came in, whose payload is the whole batch; nil: none
 }
 
 // NewID is the ID of an operation of some kind under the client's id. payload is all that
 // was asked for: another one under the same id is ErrOtherPayload.
 func NewID(kind, id string, payload ...string) ID {
 	digest := digestOf(payload)
-	return ID{idKey(kind, id), int64(binary.BigEndian.Uint64(digest[:]))}
+	return ID{Key: idKey(kind, id), Payload: int64(binary.BigEndian.Uint64(digest[:]))}
 }
 
 // Given reports whether there is one.

@@ -91,8 +91,8 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 		bad = append(bad, FieldError{field, fmt.Sprintf(format, args...)})
 	}
 	l := &Limit{Name: s.Name, Limit: s.Limit, WindowText: s.Window, DenyOutage: s.OnOutage == "deny"}
-	if !limitName.MatchString(s.Name) {
-		refuse("name", "must be 1 to 200 letters, digits or . _ : -")
+	if !limitName.MatchString(s.Name) || s.Name == "." || s.Name == ".." { // these two stand for places in paths
+		refuse("name", `must be 1 to 200 letters, digits or . _ : -, and not "." or ".."`)
 	}
 	if s.Limit == NoLimit {
 		refuse("limit", "is required: a whole number from 0 (closed) to %d", MaxNumber)

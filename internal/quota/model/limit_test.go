@@ -80,6 +80,8 @@ func TestCompile(t *testing.T) {
 		"longest name":     {with(func(s *Spec) { s.Name = strings.Repeat("x", 200) }), ""},
 		"no name":          {with(func(s *Spec) { s.Name = "" }), "name"},
 		"long name":        {with(func(s *Spec) { s.Name = strings.Repeat("x", 201) }), "name"},
+		"name of a place":  {with(func(s *Spec) { s.Name = ".." }), "name"},
+		"name of here":     {with(func(s *Spec) { s.Name = "." }), "name"},
 		"name with space":  {with(func(s *Spec) { s.Name = "a b" }), "name"},
 		"name with line":   {with(func(s *Spec) { s.Name = "a\n" }), "name"},
 		"name with NUL":    {with(func(s *Spec) { s.Name = "a\x00" }), "name"},

@@ -185,7 +185,7 @@ func (c *Circuit) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancelProbe := context.WithTimeout(ctx, probeLimit)
+	ctx, cancelProbe := context.WithTimeout(ctx, c.options.atLeast(probeLimit))
 	defer cancelProbe()
 	defer func() { _ = conn.Close(ctx) }()
 	if _, err = conn.PgConn().Exec(ctx, c.probe).ReadAll(); err == nil {
@@ -248,13 +248,4 @@ func (c *Circuit) Grace(most time.Duration) time.Duration {
 		return most
 	}
 	return min(most, c.within/10)
-}
-
-// patience is how long a session is asked whether it is alive: for as long as leaves a hit time for
-// another session.
-func (c *Circuit) patience() time.Duration {
-	if c == nil {
-		return pingLimit
-	}
-	return min(pingLimit, c.within/2)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,7 +28,7 @@ type Conn struct {
 	conn       *pgx.Conn
 	statements map[StatementName]*pgconn.StatementDescription
 	room       room
-	wall       func() time.Time
+	options    *Options
 	until      time.Time   // when Run's reads and writes end; zero: the connection has no deadline
 	unfollow   func() bool // undoes follow
 
@@ -39,12 +40,26 @@ func open(ctx context.Context, o *Options, texts map[StatementName]string) (*Con
 	if err != nil {
 		return nil, err
 	}
-	s := &Conn{conn: conn, wall: o.Wall, statements: make(map[StatementName]*pgconn.StatementDescription, len(texts))}
-	if err := s.prepare(ctx, texts); err != nil {
+	s := &Conn{conn: conn, options: o, statements: make(map[StatementName]*pgconn.StatementDescription, len(texts))}
+	err = s.wait(ctx)
+	if err == nil {
+		err = s.prepare(ctx, texts)
+	}
+	if err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// wait has the server give a statement longer with Options.Patience, and still less than SendLimit.
+func (s *Conn) wait(ctx context.Context) error {
+	if s.options.Patience <= SendLimit {
+		return nil
+	}
+	ms := (s.options.Patience * 3 / 4).Milliseconds()
+	_, err := s.conn.PgConn().Exec(ctx, "SET statement_timeout = "+strconv.FormatInt(ms, 10)).ReadAll()
+	return err
 }
 
 // prepare makes all statements in one round trip: to a distant database one for each would
@@ -77,11 +92,11 @@ const renewAfter = 500 * time.Millisecond
 
 // limit gives what is sent now at least SendLimit, and at most renewAfter more.
 func (s *Conn) limit() error {
-	now := s.wall()
-	if s.until.Sub(now) >= SendLimit {
+	now, most := s.options.Wall(), s.options.SendLimit()
+	if s.until.Sub(now) >= most {
 		return nil
 	}
-	until := now.Add(SendLimit + renewAfter)
+	until := now.Add(most + renewAfter)
 	err := s.conn.PgConn().Conn().SetDeadline(until)
 	if err == nil {
 		s.until = until
@@ -132,6 +147,9 @@ var binaryFormat = []int16{1}
 // SendLimit is longer than the session's statement_timeout. So the server rolls a slow statement
 // back and says so. A cut here would leave the outcome unknown.
 const SendLimit = 4 * time.Second
+
+// SendLimit is the constant, or Patience where that is longer.
+func (o *Options) SendLimit() time.Duration { return max(SendLimit, o.Patience) }
 
 var errNotSent = errors.New("not sent")
 

@@ -26,6 +26,7 @@ func testSession(t *testing.T) *Session {
 			Wall:      time.Now,
 			Stopwatch: func() time.Duration { return time.Since(start) },
 			Troubles:  NewTroubles(slog.New(slog.DiscardHandler)),
+			Patience:  testkit.Patience,
 		},
 		Statements: map[StatementName]string{"one": "SELECT 1"},
 	}
@@ -55,7 +56,7 @@ func TestOldDeadline(t *testing.T) {
 			return errors.Join(pipe.Answers(), pipe.Commit())
 		},
 		"a ping": func(ctx context.Context, c *Conn) error {
-			if !c.alive(ctx, pingLimit) {
+			if !c.alive(ctx, testkit.Patience) {
 				return errors.New("it is not alive")
 			}
 			return nil

@@ -24,9 +24,23 @@ type Options struct {
 	Wall      func() time.Time
 	Stopwatch func() time.Duration
 	Log       *slog.Logger
+	Patience  time.Duration
 
 	Troubles *Troubles // of all of them
 	Circuit  *Circuit  // nil: the database may take its time
+}
+
+// atLeast is a bound of a wait for the database.
+func (o *Options) atLeast(bound time.Duration) time.Duration { return max(bound, o.Patience) }
+
+// pingLimit is how long a session is asked whether it is alive. Where hits wait within a time, that
+// leaves a hit time for another session.
+func (o *Options) pingLimit() time.Duration {
+	limit := o.atLeast(pingLimit)
+	if o.Circuit != nil {
+		limit = min(limit, o.Circuit.within/2)
+	}
+	return limit
 }
 
 // Session keeps the connection of a lane or a worker. It makes the connection in the background,
@@ -51,6 +65,7 @@ type Session struct {
 	cancel    func()        // gives the making up
 }
 
+// The bounds of a session. Those of a wait for the database are longer with Options.Patience.
 const (
 	connectLimit = 3 * time.Second        // to make a session, from the first byte to the last statement
 	pingLimit    = time.Second            // to ask an idle one whether it is alive
@@ -101,7 +116,7 @@ func (s *Session) Ready(ctx context.Context) error {
 	if s.asked != closings { // it may have died without a word
 		s.asked, idle = closings, idleLimit
 	}
-	if s.Conn != nil && idle >= idleLimit && !s.Conn.alive(ctx, s.Options.Circuit.patience()) || s.Conn != nil && s.Conn.conn.IsClosed() {
+	if s.Conn != nil && idle >= idleLimit && !s.Conn.alive(ctx, s.Options.pingLimit()) || s.Conn != nil && s.Conn.conn.IsClosed() {
 		s.Drop()
 	}
 	if s.Conn == nil && s.making == nil {
@@ -123,7 +138,7 @@ func (s *Session) Ready(ctx context.Context) error {
 // await takes over the connection that is being made. It waits for at most patience, and not at
 // all where something is known to be wrong.
 func (s *Session) await(ctx context.Context) {
-	wait := patience
+	wait := s.Options.atLeast(patience)
 	if why := s.trouble.Load(); why != nil && !errors.Is(*why, errConnecting) {
 		wait = 0
 	}
@@ -191,7 +206,7 @@ func (s *Session) make(ctx context.Context) {
 // the history that the node knows. After a statement was refused it looks
 // whether they may be run again: else each session would be lost to its first batch.
 func (s *Session) attempt(ctx context.Context, suspect bool) (*Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	ctx, cancel := context.WithTimeout(ctx, s.Options.atLeast(connectLimit))
 	defer cancel()
 	conn, err := open(ctx, s.Options, s.Statements)
 	if err == nil && s.Options.Confirm != nil {

@@ -52,8 +52,9 @@ type Cleaner struct {
 	began, last atomic.Int64 // its begin on the stopwatch, and how long the walk before took; ns
 
 	// Parts that tests turn, or break to see that the breakage is noticed.
-	idle   int64  // see idleFor
-	delete string // DeleteSQL
+	idle   int64         // see idleFor
+	delete string        // DeleteSQL
+	limit  time.Duration // stepLimit
 }
 
 // What is told from one instant must hold a little earlier, too: other nodes' clocks
@@ -86,7 +87,7 @@ func NewCleaner(o CleanerOptions) *Cleaner {
 	}
 	// Nodes begin at different places, so that they seldom meet.
 	at := cursor{shard: rand.N(int16(model.Shards))} //nolint:gosec // not a secret
-	return &Cleaner{options: o, at: at, idle: idleFor, delete: DeleteSQL}
+	return &Cleaner{options: o, at: at, idle: idleFor, delete: DeleteSQL, limit: stepLimit}
 }
 
 // Walk is how the walk over all counters goes: since when it goes on, how much of it is done, from
@@ -139,7 +140,7 @@ func (c *Cleaner) step(ctx context.Context) (removed int, err error) {
 	if !c.options.Usable() {
 		return 0, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	if c.at.after == (model.CounterKey{}) {
 		if err := c.expireHolds(ctx); err != nil {

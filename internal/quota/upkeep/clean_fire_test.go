@@ -181,7 +181,7 @@ func (f *cleanFire) booked(ctx context.Context, db *testDB, target *model.Target
 // TestExactWhileCleaned: no limit is exceeded, and nothing is booked wrongly, while the
 // values' counters come and go under the hits.
 func TestExactWhileCleaned(t *testing.T) {
-	f := &cleanFire{seed: 20261121, rounds: quotatest.Sized(60, 250, 10_000)}
+	f := &cleanFire{seed: testkit.Seed(t), rounds: quotatest.Sized(60, 250, 10_000)}
 	removed, err := f.exact(t)
 	if err != nil {
 		t.Fatalf("seed %d: %v", f.seed, err)

@@ -13,7 +13,7 @@ import (
 
 // cleaner judges by one target, whatever it is asked for.
 func (db *testDB) cleaner(clock *quotatest.Clock, target *model.Target) *Cleaner {
-	return NewCleaner(CleanerOptions{
+	c := NewCleaner(CleanerOptions{
 		Pool: db.Pool, Now: clock.Now, Stopwatch: func() time.Duration { return 0 }, Usable: func() bool { return true },
 		Targets: func(_ context.Context, keys []model.CounterKey) ([]*model.Target, error) {
 			all := make([]*model.Target, len(keys))
@@ -24,6 +24,8 @@ func (db *testDB) cleaner(clock *quotatest.Clock, target *model.Target) *Cleaner
 		},
 		Expire: func(context.Context, *model.Target) error { return nil },
 	})
+	c.limit = testkit.Patience
+	return c
 }
 
 // walk goes over the shard of a customer and returns how many counters went.

@@ -76,11 +76,7 @@ func TestCleaningInAnOutage(t *testing.T) {
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	ended := make(chan struct{})
 	go func() { cleaner.Run(ctx); close(ended) }()
-	for deadline := time.Now().Add(30 * time.Second); cleaner.Removed() == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it never went on")
-		}
-	}
+	testkit.Eventually(t, "it goes on", func() bool { return cleaner.Removed() > 0 })
 	cancel()
 	<-ended
 	if n := logged.n.Load(); n > 2 {

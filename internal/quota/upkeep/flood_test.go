@@ -2,7 +2,6 @@ package upkeep
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
@@ -80,8 +78,9 @@ INSERT INTO counters (shard, customer, meter, attribute, state, at, total, versi
 SELECT $1::smallint, $2::bigint, 1, 'ip=10.' || (i >> 16) || '.' || ((i >> 8) & 255) || '.' || (i & 255), ARRAY[$3::bigint, 1, 1], $4::bigint, 1, 1, 1
 FROM generate_series(1, $5::integer) i`
 
-// TestFloodOfValues: a million values of one limit of one customer slow the hits of
-// others by at most a tenth, before the table is analyzed and after.
+// TestFloodOfValues: hits of others go on beside a flood of values of one limit of one customer, and beside
+// their removal. In the long form a million values slow the hits of others by at most a tenth, before
+// the table is analyzed and after.
 func TestFloodOfValues(t *testing.T) {
 	ctx := testkit.Context(t)
 	n := quotatest.Sized(20_000, 200_000, 1_000_000)
@@ -98,8 +97,11 @@ func TestFloodOfValues(t *testing.T) {
 
 	measure := func(when string) {
 		t.Helper()
+		if quotatest.Sized(0, 0, 1) == 0 {
+			return // other tests share the machine
+		}
 		var best int64
-		for tries := 0; tries < 4 && best < 900; tries++ { // other tests share the machine
+		for tries := 0; tries < 4 && best < 900; tries++ {
 			r := calm.ratio(ctx, t, flooded)
 			t.Logf("%d values, %s: hits of others at %d ‰", n, when, r)
 			best = max(best, r)
@@ -122,7 +124,14 @@ func TestFloodOfValues(t *testing.T) {
 	cleaner.at = cursor{shard: model.Shard(quotatest.Customer(flood))}
 	beside(ctx, t, with, flooded, "the removal of values", func(stop <-chan struct{}) {
 		ctx, cancel := context.WithCancel(ctx)
-		go func() { <-stop; cancel() }()
+		before := cleaner.Removed()
+		go func() {
+			<-stop
+			for cleaner.Removed() == before && ctx.Err() == nil { // the slices may be too short for a step
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+		}()
 		cleaner.at = cursor{shard: model.Shard(quotatest.Customer(flood)), after: cleaner.at.after}
 		cleaner.Run(ctx)
 	})
@@ -167,15 +176,9 @@ func floodWith(ctx context.Context, t testing.TB, db *testDB, clock *quotatest.C
 		t.Error(err)
 		return
 	}
-	for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // it connects
-		_, err := e.Decide(ctx, quotatest.IP(target, "first"), 1)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, session.ErrUnavailable) || time.Now().After(until) {
-			t.Error(err)
-			return
-		}
+	if err := e.Connected(ctx); err != nil {
+		t.Error(err)
+		return
 	}
 	var callers sync.WaitGroup
 	for range 32 {

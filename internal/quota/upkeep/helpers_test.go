@@ -7,6 +7,7 @@ import (
 
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -19,7 +20,7 @@ func (db *testDB) options(c *quotatest.Clock) quota.Options {
 	start := time.Now()
 	return quota.Options{
 		Connect: db.Connect, Pool: db.Pool, Now: c.Now, Wall: time.Now,
-		Stopwatch: func() time.Duration { return time.Since(start) },
+		Stopwatch: func() time.Duration { return time.Since(start) }, Patience: testkit.Patience,
 	}
 }
 
@@ -58,5 +59,8 @@ func rowsIn(t testing.TB, db *testDB, table string) (n int) {
 	}
 	return n
 }
+
+// lockTimeout is the SQLSTATE of a lock that was waited for for its time in vain.
+const lockTimeout = "55P03"
 
 type shot struct{ model.Decision }

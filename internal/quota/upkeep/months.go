@@ -22,12 +22,15 @@ type Partitioner struct {
 	pool *pgxpool.Pool
 	now  func(context.Context) (int64, error)
 	log  *slog.Logger
+
+	lockWait, limit string // partitionLockWait, partitionLimit
 }
 
 const (
 	// monthsAhead is how many months after the running one have partitions.
 	monthsAhead    = 3
 	partitionEvery = 10 * time.Minute
+	makeLimit      = time.Minute
 	// Whoever charges an hour of the default partition waits while a month is made. It waits no longer
 	// than these two in all.
 	partitionLockWait = "200ms"
@@ -42,7 +45,7 @@ func NewPartitioner(pool *pgxpool.Pool, now func(context.Context) (int64, error)
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Partitioner{pool: pool, now: now, log: log}
+	return &Partitioner{pool: pool, now: now, log: log, lockWait: partitionLockWait, limit: partitionLimit}
 }
 
 // Run makes months until ctx ends. An error is logged once until it works again.
@@ -83,7 +86,7 @@ func (t *partitioned) literal(at time.Time) string {
 // Make makes the partitions that are missing, and says how many it made. Another node that makes some
 // is not waited for.
 func (p *Partitioner) Make(ctx context.Context) (made int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, makeLimit)
 	defer cancel()
 	now, err := p.now(ctx)
 	if err != nil {
@@ -155,8 +158,8 @@ func (p *Partitioner) makeMonth(ctx context.Context, table partitioned, start ti
 			}
 		}
 		for _, sql := range []string{
-			`SET LOCAL lock_timeout = '` + partitionLockWait + `'`,
-			`SET LOCAL statement_timeout = '` + partitionLimit + `'`,
+			`SET LOCAL lock_timeout = '` + p.lockWait + `'`,
+			`SET LOCAL statement_timeout = '` + p.limit + `'`,
 			`CREATE TABLE ` + month + ` (LIKE ` + table.name + ` INCLUDING DEFAULTS INCLUDING INDEXES INCLUDING STORAGE)` + table.with,
 			`LOCK TABLE ` + rest + ` IN ACCESS EXCLUSIVE MODE`,
 			filled,

@@ -36,6 +36,9 @@ type Rotator struct {
 	now  func(context.Context) (int64, error)
 	keep int64 // µs
 	log  *slog.Logger
+
+	limit    time.Duration // rotateLimit
+	lockWait string        // rotateLockWait
 }
 
 const (
@@ -52,7 +55,7 @@ func NewRotator(pool *pgxpool.Pool, now func(context.Context) (int64, error), ke
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Rotator{pool: pool, now: now, keep: keep.Microseconds(), log: log}
+	return &Rotator{pool: pool, now: now, keep: keep.Microseconds(), log: log, limit: rotateLimit, lockWait: rotateLockWait}
 }
 
 // Run rotates when it is time, until ctx ends. An error is logged once until it works again.
@@ -76,7 +79,7 @@ const (
 
 // rotate begins the next table's turn if it is time; done says that it did.
 func (r *Rotator) rotate(ctx context.Context) (done bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, rotateLimit)
+	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
 	now, err := r.now(ctx)
 	if err != nil {
@@ -91,7 +94,7 @@ func (r *Rotator) rotate(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	err = pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+rotateLockWait+`'`); err != nil {
+		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+r.lockWait+`'`); err != nil {
 			return err
 		}
 		err := tx.QueryRow(ctx, lockTurnSQL, due).Scan(&slot)

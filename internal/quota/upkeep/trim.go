@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -31,7 +32,8 @@ type Trimmer struct {
 	usable func() bool
 	log    *slog.Logger
 	shard  int16
-	after  trimmed // of the shard
+	after  trimmed       // of the shard
+	limit  time.Duration // stepLimit
 }
 
 // trimmed is a customer and a meter.
@@ -47,7 +49,7 @@ func NewTrimmer(pool *pgxpool.Pool, now func(context.Context) (int64, error), us
 		log = slog.New(slog.DiscardHandler)
 	}
 	at := rand.N(int16(model.Shards)) //nolint:gosec // not a secret
-	return &Trimmer{pool: pool, now: now, usable: usable, log: log, shard: at}
+	return &Trimmer{pool: pool, now: now, usable: usable, log: log, shard: at, limit: stepLimit}
 }
 
 // Run deletes until ctx ends. An error is logged once until a step succeeds.
@@ -94,7 +96,7 @@ func (t *Trimmer) step(ctx context.Context) (more bool, err error) {
 	if !t.usable() {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
 	now, err := t.now(ctx)
 	if err != nil {

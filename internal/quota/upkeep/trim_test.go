@@ -28,6 +28,7 @@ func TestTrim(t *testing.T) {
 	fill(2, quotatest.Epoch-300*day, 60e6, 10, quotatest.Epoch-day)      // by a test clock of the past
 	fill(3, quotatest.Epoch+300*day, 60e6, 10, quotatest.Epoch-60*day)   // of the future
 	trimmer := NewTrimmer(db.Pool, clock.Now, func() bool { return true }, nil)
+	trimmer.limit = testkit.Patience
 	again := 0
 	for i := range 2 * model.Shards {
 		more, err := trimmer.step(ctx)
@@ -61,6 +62,7 @@ func TestTrimGoesThroughAShard(t *testing.T) {
 	}
 	usable := false
 	trimmer := NewTrimmer(db.Pool, clock.Now, func() bool { return usable }, nil)
+	trimmer.limit = testkit.Patience
 	trimmer.shard = 7
 	if _, err := trimmer.step(context.Background()); err != nil || rowsIn(t, db, "refusals") != 2*trimKeys+10 {
 		t.Errorf("it works on a database out of reach: %v", err)

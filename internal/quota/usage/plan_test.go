@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func TestPlans(t *testing.T) {
 	db, ctx := quotatest.NewDB(t), testkit.Context(t)
 	statements := map[string]string{
-		"sums": sumsSQL, "hours": hoursSQL, "adjustments": adjustmentsSQL, "used": anySQL, "held": heldSQL, "fence_archived": fenceArchivedSQL, "mark": markSQL, "count_hour": countHourSQL,
+		"sums": sumsSQL, "hours": hoursSQL, "adjustments": adjustmentsSQL, "used": anySQL, "held": heldSQL, "fence_archived": fenceArchivedSQL, "mark": markSQL, "last_hour": lastHourSQL, "count_hour": countHourSQL,
 	}
 	quotatest.MakeMonths(ctx, t, db.Pool)
 	var sessions []*quotatest.Planned
@@ -38,6 +38,7 @@ func TestPlans(t *testing.T) {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 			s := quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), statements)
 			s.Args["used"] = "1, 1, '{1,2}', 9000000000000000000" // of the years before only what is later is opened
+			s.Args["last_hour"] = s.Args["used"]
 			sessions = append(sessions, s)
 		}
 		for i, s := range sessions {

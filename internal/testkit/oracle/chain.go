@@ -70,6 +70,7 @@ func (l *Life) begin(start int64, born int, first bool) {
 			born = c.order
 		}
 	}
+	l.owed = nil
 	p := &Period{Start: start, life: l, chain: l.chain, first: first, born: born, counted: map[string]int64{}}
 	l.price(p)
 	l.commence(p)
@@ -194,9 +195,13 @@ func (l *Life) Archive() {
 	p := l.open()
 	l.archived, l.scheduled = true, nil
 	switch {
-	case p == nil:
-	case p.Start == l.Clock.Now:
-		l.periods = l.periods[:len(l.periods)-1]
+	case p == nil && len(l.periods) > 0:
+	case p == nil, p.Start == l.Clock.Now: // none will have begun
+		l.periods = l.periods[:max(0, len(l.periods)-1)]
+		if now := l.Clock.Now; len(l.periods) == 0 {
+			l.Account.EndsAt = &now
+		}
+		l.came()
 	default:
 		l.cuts = append(l.cuts, cut{l.Clock.Now, l.World.order})
 		l.bound(p)

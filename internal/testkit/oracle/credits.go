@@ -51,9 +51,13 @@ func (i *Invoice) instant() int64 {
 }
 
 // apply has credits pay an invoice, in the order of priority, expiry, promotional before paid,
-// age.
-func (l *Life) apply(i *Invoice) {
-	i.applied = l.take(i.Paper.Due, i.instant())
+// age. An extra invoice is paid by those that have not expired when it is finalized.
+func (l *Life) apply(i *Invoice, finalized int64) {
+	at := i.instant()
+	if i.extra {
+		at = finalized
+	}
+	i.applied = l.take(i.Paper.Due, at)
 	for _, a := range i.applied {
 		i.Paper.Due -= a.minor
 		i.Paper.Credits += a.minor
@@ -102,7 +106,7 @@ func (l *Life) couldPay(c *Credit) bool {
 		}
 	}
 	for _, i := range l.invoices {
-		if i.Status == "draft" && i.instant() < c.expiry() {
+		if i.Status == "draft" && !i.extra && i.instant() < c.expiry() {
 			return true
 		}
 	}

@@ -15,6 +15,7 @@
 //   - refund.go: what refunds take off
 //   - scheduled.go: a change of plan that waits
 //   - ahead.go: base in advance, also for several intervals
+//   - extra.go: what comes when billing is over
 //   - lines.go, levels.go, corrections.go: what an invoice says
 //   - final.go, credits.go, payments.go: what becomes of it
 //   - standing.go: what is said of the running period, and of an invoice before it is made

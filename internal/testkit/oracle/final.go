@@ -15,7 +15,7 @@ type Paper struct {
 	Credits  int64
 	Due      int64
 	Seller   string
-	DueDays  int
+	DueAt    *int64
 
 	rates []TaxRate
 	left  int64 // of the subtotal: what credit notes have left
@@ -27,7 +27,7 @@ func inclusive(rates []TaxRate) bool { return len(rates) > 0 && rates[0].Inclusi
 // paper adds lines up.
 func paper(lines []Line, a Account) Paper {
 	rates := a.Taxes
-	p := Paper{Lines: lines, Seller: a.Seller, DueDays: a.DueDays, rates: rates}
+	p := Paper{Lines: lines, Seller: a.Seller, rates: rates}
 	for n := range lines {
 		p.Subtotal += lines[n].Minor
 	}
@@ -41,15 +41,21 @@ func paper(lines []Line, a Account) Paper {
 	return p
 }
 
-// finalize puts an invoice on paper, and has credits pay it.
-func (l *Life) finalize(i *Invoice) {
+// finalize puts an invoice on paper at an instant, and has credits pay it.
+func (l *Life) finalize(i *Invoice, at int64) {
 	i.Paper = paper(i.lines(), l.Account)
-	if i.Kind == "period" {
+	zone := l.Terms().Zone
+	due := instant(at+offset(at, zone)+int64(l.Account.DueDays)*day, zone)
+	if due < at { // of no days, and the clocks show this time again
+		due = at
+	}
+	i.Paper.DueAt = &due
+	if i.Kind == "period" && !i.extra {
 		for _, meter := range i.period.meters() {
 			i.period.counted[meter] = l.count(i.period, meter)
 		}
 	}
-	l.apply(i)
+	l.apply(i, at)
 	i.Status = "finalized"
 	if i.Paper.Due == 0 {
 		i.Status = "paid"
@@ -61,7 +67,7 @@ func (l *Life) finalize(i *Invoice) {
 
 // Finalize finalizes a draft before it is due.
 func (l *Life) Finalize(i *Invoice) {
-	l.finalize(i)
+	l.finalize(i, l.Clock.Now)
 	l.expire()
 }
 
@@ -79,20 +85,24 @@ func (l *Life) Void(i *Invoice, reissue bool) {
 	l.charges = append(slices.Clone(i.charges), l.charges...)
 	slices.SortFunc(l.charges, func(a, b *Charge) int { return cmp.Compare(a.order, b.order) }) // the oldest first
 	for _, line := range i.Paper.Lines {
-		if line.back.what != nil && (!reissue || line.back.by != i.period) { // the reissue has that of its own period anyway
+		if line.back.what != nil && (!reissue || i.extra || line.back.by != i.period) { // the reissue has that of its own period anyway
 			l.unused = append(l.unused, line.back)
 		}
 	}
 	slices.SortStableFunc(l.unused, func(a, b Back) int { return cmp.Compare(a.by.Start, b.by.Start) })
 	switch {
 	case reissue:
-		again := &Invoice{Kind: i.Kind, Start: i.Start, End: i.End, period: i.period, holds: i.holds, longer: i.longer, onward: i.onward, of: i, due: l.Clock.Now + CorrectionTime}
-		if i.Kind == "period" {
+		again := &Invoice{Kind: i.Kind, Start: i.Start, End: i.End, period: i.period, holds: i.holds, longer: i.longer, onward: i.onward, extra: i.extra, of: i, due: l.Clock.Now + CorrectionTime}
+		if i.Kind == "period" && !i.extra {
 			i.period.invoice = again
 		}
 		l.draft(again)
+	case i.extra: // what it had waits for what is new
 	case i.Kind == "period":
 		i.period.writtenOff = true
+		l.came()
+	default:
+		l.came()
 	}
 	l.expire()
 }

@@ -30,6 +30,7 @@ type Life struct {
 	unused    []Back            // by periods whose own invoice became void, and what that gave back no other one does
 	credits   []*Credit
 	invoices  []*Invoice
+	owed      *int64 // since when something waits for an extra invoice; nil: nothing does
 }
 
 // An Account is what PUT …/billing sets.
@@ -191,6 +192,7 @@ func (l *Life) Adjust(meter string, cost, at int64) { l.Book(meter, cost, at).ad
 func (l *Life) Book(meter string, cost, at int64) *Entry {
 	e := &Entry{Hour: l.hourAt(at), Meter: meter, Cost: cost}
 	l.entries = append(l.entries, e)
+	l.cameTo(e)
 	return e
 }
 

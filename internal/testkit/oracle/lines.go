@@ -13,6 +13,7 @@ type Invoice struct {
 	period      *Period // that it is for; of a credit note: nil
 	holds       *Ahead  // the base in advance that begins after it, or with an opening
 	longer      *Ahead  // a base that goes on longer than was known
+	extra       bool    // it is of no period, but of what came when billing was over
 	onward      bool    // its period's base goes on
 	due         int64   // when it is finalized
 	charges     []*Charge
@@ -21,7 +22,7 @@ type Invoice struct {
 	applied     []applied
 	payments    []*payment
 	noted       int64    // what notes took of what was open
-	outside     int64    // what the seller paid out for notes
+	outside     int64    // what notes paid out, or carried on
 	of          *Invoice // that it credits or replaces
 }
 
@@ -73,7 +74,10 @@ type Charge struct {
 }
 
 // Charge adds a line to the next invoice.
-func (l *Life) Charge(minor int64) { l.charges = append(l.charges, &Charge{minor, l.World.next()}) }
+func (l *Life) Charge(minor int64) {
+	l.charges = append(l.charges, &Charge{minor, l.World.next()})
+	l.came()
+}
 
 // lines are what the invoice says, as things stand.
 func (i *Invoice) lines() []Line {
@@ -81,7 +85,7 @@ func (i *Invoice) lines() []Line {
 	if i.longer != nil {
 		lines = append(lines, i.longer.line())
 	}
-	if i.Kind == "period" {
+	if i.Kind == "period" && !i.extra {
 		lines = append(lines, i.period.lines(i.onward)...)
 	}
 	if i.Kind == "opening" {

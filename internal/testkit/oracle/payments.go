@@ -122,19 +122,13 @@ func (l *Life) unpay(i *Invoice) {
 	}
 }
 
-// credit says where a note's money goes: off what is open, then to a carried credit, or out. What is
-// paid out came from outside; the rest goes back to where it came from, the last first.
+// credit says where a note's money goes: off what is open, then out, or to a carried credit. What goes so
+// came by payments and paid credits, over all notes; the rest goes back to where it came from, the last first.
 func (l *Life) credit(i *Invoice, minor int64, toCredits bool) {
 	took := min(minor, i.Open())
 	i.noted += took
 	rest := minor - took
 	i.settle()
-	if toCredits {
-		if rest > 0 {
-			l.carry(rest)
-		}
-		return
-	}
 	sources := []*applied{}
 	for n := range i.applied {
 		sources = append(sources, &i.applied[n])
@@ -155,6 +149,9 @@ func (l *Life) credit(i *Invoice, minor int64, toCredits bool) {
 	out := min(rest, max(0, came))
 	i.outside += out
 	rest -= out
+	if toCredits && out > 0 {
+		l.carry(out)
+	}
 	for _, a := range slices.Backward(sources) {
 		if back := min(rest, a.minor); a.credit.Kind != "paid" {
 			a.minor -= back

@@ -17,7 +17,9 @@ func (l *Life) Refund(meter string, cost int64, hit string) int64 {
 		units = min(units, l.admitted(meter, h.entry.Hour, h.entry.Hour+1)) // others may have taken them
 	}
 	h.left -= units
-	l.entries = append(l.entries, &Entry{Hour: h.entry.Hour, Meter: meter, Cost: -units})
+	e := &Entry{Hour: h.entry.Hour, Meter: meter, Cost: -units}
+	l.entries = append(l.entries, e)
+	l.cameTo(e)
 	return units
 }
 

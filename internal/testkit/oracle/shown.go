@@ -26,7 +26,7 @@ type Shown struct {
 	PaidMinor      int64       `json:"paid_minor"`
 	OpenMinor      int64       `json:"open_minor"`
 	Seller         ShownSeller `json:"seller"`
-	DueDays        int         `json:"-"` // from the finalization
+	DueAt          *time.Time  `json:"due_at"`
 	Of             string      `json:"-"` // what the invoice is that it credits or replaces
 }
 
@@ -70,7 +70,11 @@ func (i *Invoice) Show() Shown {
 	s := Shown{
 		Kind: i.Kind, Status: i.Status, Currency: i.life.Currency, PeriodStart: utc(i.Start), PeriodEnd: utc(i.End),
 		PriceVersion: i.period.Version.N, SubtotalMinor: p.Subtotal, Taxes: p.Taxes, TaxMinor: p.Tax, TotalMinor: p.Total,
-		CreditsMinor: p.Credits, AmountDueMinor: p.Due, Of: i.of.Name(), Seller: ShownSeller{p.Seller}, DueDays: p.DueDays,
+		CreditsMinor: p.Credits, AmountDueMinor: p.Due, Of: i.of.Name(), Seller: ShownSeller{p.Seller},
+	}
+	if p.DueAt != nil {
+		due := utc(*p.DueAt)
+		s.DueAt = &due
 	}
 	if s.PaidMinor = i.Paid(); i.Status == "finalized" {
 		s.OpenMinor = i.Open()
@@ -119,7 +123,10 @@ func (s Shown) String() string {
 	}
 	fmt.Fprintf(b, " tax %d total %d", s.TaxMinor, s.TotalMinor)
 	if s.Status != "draft" {
-		fmt.Fprintf(b, " credits %d due %d paid %d open %d in %d days", s.CreditsMinor, s.AmountDueMinor, s.PaidMinor, s.OpenMinor, s.DueDays)
+		fmt.Fprintf(b, " credits %d due %d paid %d open %d", s.CreditsMinor, s.AmountDueMinor, s.PaidMinor, s.OpenMinor)
+	}
+	if s.DueAt != nil {
+		b.WriteString(" by " + short(*s.DueAt))
 	}
 	b.WriteString("\n")
 	corrections := []string{}

@@ -64,12 +64,12 @@ func (l *Life) Upcoming() *Shown {
 	for _, c := range l.credits {
 		stands = append(stands, c.Left)
 	}
-	l.apply(i)
+	l.apply(i, l.Clock.Now)
 	for n, c := range l.credits {
 		c.Left = stands[n]
 	}
 	shown := i.Show()
-	shown.Status, shown.CreditsMinor, shown.AmountDueMinor, shown.DueDays = "upcoming", i.Paper.Credits, i.Paper.Due, 0
+	shown.Status, shown.CreditsMinor, shown.AmountDueMinor = "upcoming", i.Paper.Credits, i.Paper.Due
 	return &shown
 }
 

@@ -43,8 +43,11 @@ func (l *Life) next() (first int64, do func()) {
 	slices.SortStableFunc(inOrder, func(a, b *Invoice) int { return cmp.Compare(a.instant(), b.instant()) })
 	for _, i := range inOrder {
 		if i.Status == "draft" {
-			consider(i.due, func() { l.finalize(i) })
+			consider(i.due, func() { l.finalize(i, i.due) })
 		}
+	}
+	if l.owed != nil && l.over() {
+		consider(*l.owed+CloseDelay, l.extra)
 	}
 	return first, do
 }

@@ -34,9 +34,7 @@ func NewStore(t testing.TB, url string) *store.Store {
 // NewPool is a pool of a node. No statement is too slow for it, and a transaction may stay open.
 func NewPool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := postgres.Open(testkit.Context(t), pgtest.Patiently(url), postgres.PoolOptions{
-		MaxConns: 8, StatementTimeout: -1, Params: map[string]string{"idle_in_transaction_session_timeout": "0"},
-	})
+	pool, err := postgres.Open(testkit.Context(t), url, postgres.PoolOptions{MaxConns: 8, StatementTimeout: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,9 @@ func NewDB(t testing.TB) *DB {
 	t.Helper()
 	db := &DB{URL: pgtest.NewDatabase(t)}
 	settings := maps.Clone(session.PoolSettings)
-	delete(settings, "idle_in_transaction_session_timeout") // tests hold rows for as long as they look
+	settings["idle_in_transaction_session_timeout"] = "0" // tests hold rows for as long as they look
 	var err error
-	if db.Pool, err = postgres.Open(testkit.Context(t), db.URL, postgres.PoolOptions{Params: settings}); err != nil {
+	if db.Pool, err = postgres.Open(testkit.Context(t), db.URL, postgres.PoolOptions{Params: settings, StatementTimeout: -1}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Pool.Close)
@@ -65,10 +65,13 @@ func (db *DB) ConnectBy(wrap func(net.Conn) net.Conn) func(context.Context) (*pg
 	}
 }
 
-// Session is such a session, closed with the test.
+// Session is such a session whose statements may take their time, closed with the test.
 func (db *DB) Session(t testing.TB) *pgx.Conn {
 	t.Helper()
 	conn, err := db.Connect(testkit.Context(t))
+	if err == nil {
+		_, err = conn.Exec(testkit.Context(t), "SET statement_timeout = 0")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,11 +110,7 @@ func signInView(status int, data signInData) *page.View {
 
 // signIn begins a session of a key. The secret is not kept.
 func (v *visit) signIn() (*page.View, error) {
-	fields, err := v.form()
-	if err != nil {
-		return nil, err
-	}
-	to, secret := adminPath(fields.Get("to")), strings.TrimSpace(fields.Get("key"))
+	to, secret := adminPath(v.Form.Get("to")), strings.TrimSpace(v.Form.Get("key"))
 	key, status, detail := v.Site.Options.SignIn(v.R, secret)
 	switch {
 	case status == http.StatusUnauthorized:
@@ -125,7 +121,7 @@ func (v *visit) signIn() (*page.View, error) {
 		return signInView(http.StatusForbidden, signInData{to, "Keys of the scope backend open no pages."}), nil
 	}
 	hash := sha256.Sum256([]byte(secret))
-	err = v.Site.Open(v.W, v.R, v.Site.Sessions.Admin, page.NewSession{Key: key.ID}, map[string]string{page.KeyHash: hex.EncodeToString(hash[:])})
+	err := v.Site.Open(v.W, v.R, v.Site.Sessions.Admin, page.NewSession{Key: key.ID}, map[string]string{page.KeyHash: hex.EncodeToString(hash[:])})
 	return &page.View{To: to}, err
 }
 

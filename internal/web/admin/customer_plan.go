@@ -238,10 +238,7 @@ func (v *visit) changePlan() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	typed, err := v.form()
-	if err != nil {
-		return nil, err
-	}
+	typed := v.Form
 	w := &way{change: cmp.Or(typed.Get("when"), typed.Get("change"))}
 	p := post{form: w.form(s), method: http.MethodPut, header: client.IfMatch(typed.Get("etag")), to: s.here("/plan?done=changed")}
 	path := v.Of("")

@@ -189,11 +189,7 @@ type post struct {
 // send asks the API for what a form says. A form with a fault comes back as not ok, with the
 // fault in it and the status of the page that shows it.
 func (v *visit) send(p post) (status int, err error) {
-	typed, err := v.form()
-	if err != nil {
-		return 0, err
-	}
-	p.form.fill(typed)
+	p.form.fill(v.Form)
 	members, ok := p.form.body()
 	if !ok {
 		return http.StatusUnprocessableEntity, nil
@@ -228,20 +224,3 @@ type input struct {
 }
 
 func inputOf(form string, d field) input { return input{form + "-" + d.Name, d} }
-
-// maxForm bounds the body of a form, in bytes.
-const maxForm = 64 << 10
-
-// form reads the fields of a form.
-func (v *visit) form() (url.Values, error) {
-	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxForm)
-	if err := v.R.ParseForm(); err != nil {
-		return nil, &page.Message{Status: http.StatusBadRequest, Title: "This form could not be read", Text: "It may be too long. Go back and try again."}
-	}
-	for name, values := range v.R.PostForm {
-		if !page.IsText(name) || !page.IsText(values...) {
-			return nil, page.ErrNoText
-		}
-	}
-	return v.R.PostForm, nil
-}

@@ -171,7 +171,7 @@ func noteForm(here string, n *client.Invoice) *form {
 			f.Fields = append(f.Fields, field{Name: "line-" + strconv.Itoa(l.N), Label: l.Description, Kind: kindMoney, Currency: n.Currency, Optional: true, Help: "Of " + words.Money(l.AmountMinor, n.Currency)})
 		}
 	}
-	to := []option{{"outside", "paid back outside, or owed less"}, {"credits", "as a credit for later invoices"}}
+	to := []option{{"outside", "paid back outside, or owed less"}, {"credits", "as a credit for later invoices, or owed less"}}
 	f.Fields = append(f.Fields, field{Name: "reason", Label: "Reason", Kind: kindText}, field{Name: "to", Label: "Given back", Kind: kindSelect, Options: to})
 	return f
 }

@@ -23,7 +23,11 @@ type compareRow struct {
 }
 
 func (v *visit) compareDraft(d *planPlayData) error {
-	a, err := v.API.CompareDraft(v.Ctx(), d.Key, &client.CompareRequest{Customer: d.Customer})
+	in := client.CompareRequest{}
+	if d.Customer != "" {
+		in.Customer = &d.Customer
+	}
+	a, err := v.API.CompareDraft(v.Ctx(), d.Key, &in)
 	if problem, told := page.ProblemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		d.Bad = d.said(problem)
 		return nil

@@ -202,10 +202,7 @@ func (d *editorData) view(status int) *page.View {
 
 // savePlan stores the draft as the form or its JSON says, and does what the pressed button asks for.
 func (v *visit) savePlan() (*page.View, error) {
-	fields, err := v.form()
-	if err != nil {
-		return nil, err
-	}
+	fields := v.Form
 	p, err := v.meetPlan("edit")
 	if err != nil {
 		return nil, err

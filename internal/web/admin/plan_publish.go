@@ -60,10 +60,7 @@ func (v *visit) version(key string, n int) (document, error) {
 // publishPlan writes the draft as the plan's next version, if nobody has written another one since
 // the draft was begun. Then both are shown, and nothing is written.
 func (v *visit) publishPlan() (*page.View, error) {
-	fields, err := v.form()
-	if err != nil {
-		return nil, err
-	}
+	fields := v.Form
 	p, err := v.meetPlan("publish")
 	if err != nil {
 		return nil, err

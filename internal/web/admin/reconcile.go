@@ -33,9 +33,6 @@ func (v *visit) reconcile() (*page.View, error) {
 	if v.R.Method != http.MethodPost {
 		return sheet.shownAs("Check the books", "reconcile"), nil
 	}
-	if _, err := v.form(); err != nil {
-		return nil, err
-	}
 	began := v.Site.Options.Wall()
 	report, err := v.API.Reconcile(v.Ctx())
 	if err != nil {
@@ -66,6 +63,7 @@ var checkNames = map[string]string{
 	"charged_is_booked":         "What was charged is booked as usage",
 	"caps_count_booked":         "Caps count what is booked",
 	"usage_is_billed":           "Usage is on the invoices",
+	"units_are_billed":          "Every unit that has a price comes onto an invoice",
 	"lines_are_given_back_once": "No line is given back twice",
 	"lines_are_totals":          "Lines add up to the totals",
 	"rated_is_billed":           "Lines cost what the prices say",
@@ -74,6 +72,7 @@ var checkNames = map[string]string{
 	"digests_match":             "Final invoices say what they said",
 	"adjustments_are_claimed":   "Adjustments are on an invoice",
 	"due_is_settled":            "What is due is paid, credited or open",
+	"paid_out_is_paid_in":       "No more is paid out than was paid in",
 	"credits_add_up":            "Credits add up",
 	"periods_can_close":         "Every billing period can be closed",
 	"changes_exist":             "Counters were judged under changes that there are",

@@ -162,9 +162,6 @@ func (v *visit) deliveryRow(d *client.Delivery) []cell {
 }
 
 func (v *visit) testWebhook() (*page.View, error) {
-	if _, err := v.form(); err != nil {
-		return nil, err
-	}
 	is, err := v.API.TestWebhook(v.Ctx(), v.R.PathValue("id"))
 	switch {
 	case err != nil:
@@ -178,9 +175,6 @@ func (v *visit) testWebhook() (*page.View, error) {
 }
 
 func (v *visit) rotateWebhook() (*page.View, error) {
-	if _, err := v.form(); err != nil {
-		return nil, err
-	}
 	made, err := v.API.RotateWebhook(v.Ctx(), v.R.PathValue("id"))
 	if err != nil {
 		return nil, err

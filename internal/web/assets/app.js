@@ -31,11 +31,12 @@
 
   // The filter of many limits. It outlasts what a stream sends again.
   const filter = document.querySelector("[data-filter]");
+  const fold = text => text.toLowerCase().toUpperCase(); // ß and ẞ are SS
   const sift = () => {
     if (!filter) return;
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = fold(filter.value).split(/\s+/).filter(Boolean);
     for (const e of document.querySelectorAll(`${filter.dataset.filter} [data-find]`)) {
-      const text = e.dataset.find.toLowerCase();
+      const text = fold(e.dataset.find);
       e.hidden = !words.every(w => text.includes(w));
     }
   };

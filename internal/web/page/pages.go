@@ -22,6 +22,9 @@ const (
 func (s *Site) serve(who Who, show func(*Visit) (*View, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.Begin(who, w, r)
+		if err == nil {
+			err = v.readForm()
+		}
 		var shown *View
 		if err == nil {
 			shown, err = show(v)

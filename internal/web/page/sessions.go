@@ -244,7 +244,8 @@ type Visit struct {
 	W       http.ResponseWriter // for cookies; views are what writes it
 	Site    *Site
 	API     *client.Client
-	Session *Session // nil for anyone
+	Session *Session   // nil for anyone
+	Form    url.Values // of a POST
 	As      Identity
 	Look    Look
 	Key     string // the customer's whom the page is about: the session's, or for staff the address's

@@ -35,11 +35,12 @@ const (
 type Ground struct {
 	visitors *throttle.Throttle
 	places   chan struct{}
+	playTime time.Duration // the constant; tests set another
 }
 
 // New adds the playground to a site.
 func New(site *page.Site) *Ground {
-	g := &Ground{throttle.New(playsPerMinute, site.Options.Wall), make(chan struct{}, playsAtOnce)}
+	g := &Ground{throttle.New(playsPerMinute, site.Options.Wall), make(chan struct{}, playsAtOnce), playTime}
 	site.Add("GET /playground", page.Anyone, g.page)
 	site.Add("GET /playground/{$}", page.Anyone, func(*page.Visit) (*page.View, error) { return &page.View{To: "/playground"}, nil })
 	return g
@@ -89,7 +90,7 @@ var (
 
 // play plays the traffic through each algorithm, in a place of its own.
 func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decision) string) ([]parts.ShownPlay, error) {
-	ctx, cancel := context.WithTimeout(ctx, playTime)
+	ctx, cancel := context.WithTimeout(ctx, g.playTime)
 	defer cancel()
 	select {
 	case g.places <- struct{}{}:

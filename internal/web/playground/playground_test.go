@@ -16,6 +16,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
+	"quotad/internal/testkit"
 	"quotad/internal/web/admin"
 	"quotad/internal/web/page"
 	"quotad/internal/web/parts"
@@ -26,14 +27,17 @@ import (
 // answers, it has stored and charged nothing.
 func aPlayground(t *testing.T) opener {
 	t.Helper()
+	began := time.Now()
 	s, err := page.New(page.Options{
-		Now: func(context.Context) (int64, error) { return play.Epoch, nil }, Wall: time.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Now: func(context.Context) (int64, error) { return play.Epoch, nil }, Wall: func() time.Time { return began }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Trouble: func() string { return "" }, Why: func(d *model.Decision) string { return fmt.Sprintf("refused <b>%d</b>", d.Cost) },
 	}, os.DirFS(".."), admin.Functions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return opener{s, New(s)}
+	ground := New(s)
+	ground.playTime = testkit.Patience
+	return opener{s, ground}
 }
 
 type opener struct {
@@ -187,6 +191,7 @@ func TestPlaygroundHasBounds(t *testing.T) {
 	for range playsAtOnce {
 		s.ground.places <- struct{}{}
 	}
+	s.ground.playTime = 100 * time.Millisecond
 	other.RemoteAddr = "127.0.0.3:1"
 	w = httptest.NewRecorder()
 	if s.ServeHTTP(w, other); w.Code != http.StatusServiceUnavailable {
@@ -197,6 +202,7 @@ func TestPlaygroundHasBounds(t *testing.T) {
 // The dearest page that may be asked for is made in time.
 func TestPlaygroundsDearestPage(t *testing.T) {
 	s := aPlayground(t)
+	s.ground.playTime = playTime
 	if w := s.opened(t, "/playground?pattern=steady&limit=1000&window=1m&windows=10&steady=1000&burst=0"); w.Code != 200 && w.Code != 503 {
 		t.Errorf("answered %d", w.Code)
 	}
@@ -207,6 +213,7 @@ func TestBusyPlaygroundIsNoError(t *testing.T) {
 	var log bytes.Buffer
 	s := aPlayground(t)
 	s.Options.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s.ground.playTime = 100 * time.Millisecond
 	for range playsAtOnce {
 		s.ground.places <- struct{}{}
 	}

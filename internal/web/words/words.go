@@ -150,6 +150,9 @@ func Span(from, to time.Time, zone *time.Location) string {
 		hour, minute, second := t.Clock()
 		return hour+minute+second == 0 && t.Nanosecond() == 0
 	}
+	if !from.Before(to) { // of an invoice that is of no period
+		return from.Format("2 January 2006")
+	}
 	if !midnight(from) || !midnight(to) {
 		return from.Format("2 Jan 2006, 15:04") + " – " + to.Format("2 Jan 2006, 15:04")
 	}
