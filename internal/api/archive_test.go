@@ -62,8 +62,8 @@ func TestArchive(t *testing.T) {
 		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"I","plan":"free","billing_anchor":"2026-01-01T00:00:00","test_clock":"old"}`)
 		n.want(200, "POST", "/v1/hits", `{"customer":"`+key+`","meter":"calls","cost":5,"id":"i1"}`)
 	}
-	n.want(201, "PUT", "/v1/customers/gone", `{"name":"G","plan":"free","billing_anchor":"2026-01-01T00:00:00","test_clock":"old"}`)
-	n.bill(200, "gone", `{"ends_at":"2026-02-10T00:00:00Z"}`)
+	n.want(201, "PUT", "/v1/customers/over", `{"name":"G","plan":"free","billing_anchor":"2026-01-01T00:00:00","test_clock":"old"}`)
+	n.bill(200, "over", `{"ends_at":"2026-02-10T00:00:00Z"}`)
 	n.notYet(month(2).Add(time.Second), "first instant of a month")
 	n.notYet(month(11), "too young")
 	n.notYet(month(3), "billing periods that begin before it are not closed yet, for example that of customer")
@@ -135,10 +135,10 @@ func TestArchive(t *testing.T) {
 	n.want(200, "PUT", "/v1/test-clocks/old", `{"now":"2026-05-03T00:00:00Z"}`)
 	n.settled("2026-05-03T00:00:00Z")
 	n.agreed("a month later")
-	n.want(201, "POST", "/v1/customers/gone/charges", `{"description":"Late","amount_minor":70,"currency":"USD","id":"late"}`)
+	n.want(201, "POST", "/v1/customers/over/charges", `{"description":"Late","amount_minor":70,"currency":"USD","id":"late"}`)
 	n.want(200, "PUT", "/v1/test-clocks/old", `{"now":"2026-05-03T02:00:00Z"}`)
 	n.settled("2026-05-03T02:00:00Z")
-	if got := n.invoicesOf("gone"); len(got) != 1 {
+	if got := n.invoicesOf("over"); len(got) != 1 {
 		t.Errorf("%d invoices of whose billing ended before", len(got))
 	}
 	n.agreed("owed by whose billing ended before")

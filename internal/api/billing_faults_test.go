@@ -280,7 +280,7 @@ func TestWrongCustomers(t *testing.T) {
 		`UPDATE customers SET anonymous = true WHERE key = 'anon'`) // as a first hit makes one
 	n.made("gone")
 	n.want(204, "DELETE", "/v1/customers/gone", "")
-	n.setTo("2026-02-01T00:00:10Z")
+	n.settled("2026-02-01T00:00:10Z")
 	var all []wrong
 	for key, want := range map[string]string{"anon": "409", "gone": "409"} {
 		path := "/v1/customers/" + key
