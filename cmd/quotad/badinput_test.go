@@ -54,11 +54,12 @@ func (b *bad) check(t *testing.T, n *testNode) {
 // refuseAll runs bad requests and makes sure that none of them charged or stored anything.
 func refuseAll(t *testing.T, n *testNode, list []bad) {
 	t.Helper()
-	before := stored(t, n.databaseURL)
+	is := storing(t, n.databaseURL)
+	before := is(t)
 	for _, b := range list {
 		t.Run(b.name, func(t *testing.T) {
 			b.check(t, n)
-			if after := stored(t, n.databaseURL); after != before {
+			if after := is(t); after != before {
 				t.Errorf("something was charged or stored.\nbefore:\n%s\nafter:\n%s", before, after)
 				before = after
 			}

@@ -71,12 +71,18 @@ func query[T any](t testing.TB, databaseURL, sql string, args ...any) T {
 // stored is every row of every table of quotad's, as text, but for what nodes write by themselves.
 func stored(t testing.TB, databaseURL string) string {
 	t.Helper()
+	return storing(t, databaseURL)(t)
+}
+
+// storing is stored for tests that ask often: the connection and the plan are kept until the test ends.
+func storing(t testing.TB, databaseURL string) func(testing.TB) string {
+	t.Helper()
 	ctx := testkit.Context(t)
 	conn, err := postgres.Connect(ctx, databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(ctx)
+	t.Cleanup(func() { conn.Close(ctx) })
 	rows, _ := conn.Query(ctx, `SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace
 		AND relname NOT IN ('key_uses', 'nodes', 'decisions', 'outbox', 'events', 'event_number', 'seller_calls', 'clock_calls', 'owed_calls', 'threshold_changes') ORDER BY 1`)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -84,21 +90,20 @@ func stored(t testing.TB, databaseURL string) string {
 		t.Fatalf("tables %v: %v", tables, err)
 	}
 	// Nodes give ids to events, and write none by themselves. They answer calls of sellers and clocks, and follow changes.
-	const happened = `(SELECT type, at, customer, test_clock, data FROM outbox UNION ALL SELECT type, at, customer, test_clock, data FROM events)`
-	var all strings.Builder
-	for _, table := range append(tables, happened) {
-		from := table
-		if table != happened {
-			from = pgx.Identifier{table}.Sanitize()
-		}
-		rows, _ := conn.Query(ctx, `SELECT t::text FROM `+from+` t ORDER BY 1`)
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	reads := []string{`SELECT 'happened' AS name, t::text AS line FROM (SELECT type, at, customer, test_clock, data FROM outbox UNION ALL SELECT type, at, customer, test_clock, data FROM events) t`}
+	for _, table := range tables {
+		reads = append(reads, fmt.Sprintf(`SELECT '%s', t::text FROM %s t`, table, pgx.Identifier{table}.Sanitize()))
+	}
+	all := `SELECT coalesce(string_agg(name || ' ' || line, E'\n' ORDER BY name, line), '') FROM (` + strings.Join(reads, " UNION ALL ") + `) x`
+	return func(t testing.TB) string {
+		t.Helper()
+		rows, _ := conn.Query(ctx, all)
+		text, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&all, "%s\n  %s\n", table, strings.Join(lines, "\n  "))
+		return text
 	}
-	return all.String()
 }
 
 // execSQL runs statements, separated by semicolons.
