@@ -62,9 +62,11 @@ func hitsShow(t *testing.T, w *window, other *testNode) {
 
 // loadsGoLive: each of many loads goes live, however its scripts arrive.
 func loadsGoLive(t *testing.T, w *window, _ *testNode) {
-	loads := 100
-	if testing.Short() {
-		loads = 20
+	loads := 30
+	if longForm() {
+		loads = 300
+	} else if testing.Short() {
+		loads = 10
 	}
 	for i := range loads {
 		w.do("load", chromedp.Navigate(w.node.url+"/portal"))

@@ -69,12 +69,20 @@ const runAxe = `(colours => axe.run(document, {resultTypes: ["violations"], ...c
   r.violations.map(v => "axe: " + v.id + ": " + v.nodes.map(n => n.target + " " + n.failureSummary).join(" | "))
     .concat(!colours && r.passes.length < 8 || r.passes.length + r.violations.length < 1 ? ["axe ran only " + r.passes.length + " rules"] : [])))`
 
+// axeLooks reports whether axe looks at a page in a view. What is zoomed differs from what is narrow in its
+// height only. The narrowest view has all that the style sheet does for narrow ones, and the widest has
+// none of it; views between are looked at in the long form.
+func (v pageView) axeLooks() bool {
+	between := v.scheme == "light" && v.width > 320 && v.width < 1280
+	return v.scale == 1 && (!between || longForm())
+}
+
 // faults are those of the open page in the view that it is looked at in.
 func (w *window) faults(row *pageRow) (all []string) {
 	w.t.Helper()
 	all = append(all, eval[[]string](w, fmt.Sprintf("%s(%d)", pageFaults, w.shown.width))...)
-	if w.shown.scale == 1 { // what is zoomed differs from what is narrow in its height only
-		dark := w.shown.scheme == "dark" // and dark from light in its colours
+	if w.shown.axeLooks() {
+		dark := w.shown.scheme == "dark" // which differs from light in its colours
 		all = append(all, eval[[]string](w, fmt.Sprintf("%s(%t)", runAxe, dark))...)
 	}
 	for _, said := range w.console() {

@@ -252,8 +252,10 @@ func worksWithoutScript(t *testing.T, w *window) {
 	press("main button")
 	says("/portal ")
 	says("As of ")
-	_, lines := w.browser().stream("/portal/live")
-	beats(t, lines) // of a page with script
+	script := w.node.browser().enter(w.node, "acme") // a page with script, of the same customer
+	script.t = t
+	_, lines := script.stream("/portal/live")
+	beats(t, lines)
 	if state := eval[string](w, liveState); state != "still" {
 		t.Errorf("without script it is %s", state)
 	}
