@@ -3,6 +3,7 @@
 # Settings, in the environment or after `make`:
 #   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
 #   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./..., and the other modules)
+#   RACEPKG=    the packages that test-race looks at, instead of those where there is a race to be found
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
 #   BENCHFLAGS= further flags of the bench, for example '-rows REGEXP' or '-long'; -help lists them
 #   ROUNDS=3    how often `make test-random` draws new seeds
@@ -18,7 +19,6 @@ SHELL       := bash
 
 VERSION  := $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 PKG      ?= ./...
-RACEPKG  ?= ./internal/...
 FUZZTIME ?= 30s
 MINUTES  ?= 30
 ROUNDS   ?= 1
@@ -35,13 +35,16 @@ override QUOTAD_VECTORS_DIR := $(abspath $(QUOTAD_VECTORS_DIR))
 export QUOTAD_VECTORS_DIR
 endif
 
+# Programs are built without C, and so are tests: each package is compiled once for both. The race detector needs C.
+export CGO_ENABLED := 0
+
 # The seed of tests by rapid. Those of the test kit are fixed by their names.
 export RAPID_SEED ?= 20261127
 
 LINT_VERSION := v2.15.0
 LINT         := .tools/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)'
+GOBUILD := go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 # One package at a time for each processor: pages and servers share them. `make lint` has go vet.
 GOTESTFLAGS := -buildvcs=false -vet=off -p $(shell getconf _NPROCESSORS_ONLN) -timeout $(TIMEOUT)
 # With RERUN=dir a test that failed runs once more, alone. What came of that, and how long each test
@@ -85,7 +88,7 @@ LONGEST := ./internal/quota ./internal/api ./cmd/quotad
 # They look at statements, at bytes or at the tests themselves, where there is no race to be found.
 NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught)$$
 
-TEST_DEPS := go postgres pgbouncer promtool gateways cc npm chromium
+TEST_DEPS := go postgres pgbouncer promtool gateways npm chromium
 
 .PHONY: test
 test: $(if $(RERUN),$(GOTESTSUM)) ## all tests
@@ -95,8 +98,9 @@ test: $(if $(RERUN),$(GOTESTSUM)) ## all tests
 
 .PHONY: test-race
 test-race: $(if $(RERUN),$(GOTESTSUM)) ## the small sizes under the race detector
-	@scripts/deps.sh $(TEST_DEPS)
-	CGO_ENABLED=1 $(call go_test,-count=1 -race -short -skip '$(NORACE)',$(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG))
+	@scripts/deps.sh $(TEST_DEPS) cc
+	@pkgs='$(RACEPKG)'; pkgs=$${pkgs:-$(filter ./internal/%,$(LONGEST)) $$(scripts/race-packages.sh)}; \
+	  CGO_ENABLED=1 $(call go_test,-count=1 -race -short -skip '$(NORACE)',$$pkgs)
 
 .PHONY: test-random
 test-random: ## random tests with new seeds, ROUNDS times; a failed one says how to repeat it
@@ -167,7 +171,7 @@ fuzz: ## each fuzz target for FUZZTIME
 
 .PHONY: tools
 tools: $(LINT) $(GOTESTSUM) ## what all targets need
-	@scripts/deps.sh $(TEST_DEPS) curl node shellcheck wrk
+	@scripts/deps.sh $(TEST_DEPS) cc curl node shellcheck wrk
 
 .PHONY: lint
 lint: $(LINT) ## go vet, golangci-lint with the house's rules, plain words, shellcheck if there is one

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,18 +19,28 @@ import (
 
 const adminKey = "faults-admin-key-0123456789"
 
-// build makes the binary that a test's processes run.
+// build is the path of the binary that tests' processes run. It is made once, and stays in the
+// repository's bin, where the next run finds it up to date.
 func build(t testing.TB) (binary string) {
 	t.Helper()
-	binary = filepath.Join(t.TempDir(), "quotad")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "quotad/cmd/quotad")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build`, whatever the tests need
-	out, err := cmd.CombinedOutput()
+	binary, err := built()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatal(err)
 	}
 	return binary
 }
+
+var built = sync.OnceValues(func() (binary string, err error) {
+	if binary, err = filepath.Abs("../../bin/faults-test/quotad"); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "quotad/cmd/quotad")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build`, whatever the tests need
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return binary, nil
+})
 
 // process is a running quotad.
 type process struct {
