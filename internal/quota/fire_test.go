@@ -209,5 +209,3 @@ func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, err
 	}
 	return shots, nil
 }
-
-// sized is a test's size: short for between two edits, long with QUOTAD_TEST_LONG.

@@ -70,7 +70,7 @@ type planned struct {
 // TestPlans: on an empty table, one that was just filled, and a large one that was analyzed, the
 // statements reach the hot tables by key look-ups only, also where the session planned them when
 // the table was another. A lane's session is asked, and one of the pool for one-time plans and
-// for cached ones. Without PoolSettings a session that read three rows scans 200,000 later.
+// for cached ones. Without PoolSettings a session that read three rows scans all of them later.
 func TestPlans(t *testing.T) {
 	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
 	db, ctx := newTestDB(t), testkit.Context(t)
@@ -83,10 +83,7 @@ func TestPlans(t *testing.T) {
 
 func testPlans(ctx context.Context, t *testing.T, db *testDB, kinds []planned) {
 	t.Helper()
-	large := 200_000
-	if testing.Short() {
-		large = 20_000
-	}
+	large := quotatest.Sized(20_000, 50_000, 200_000)
 	quotatest.MakeMonths(ctx, t, db.Pool)
 	for _, table := range []string{"counters", "usage_first", "receipts_0", "holds", "adjustments_first", "refusals", "levels"} {
 		db.Exec(ctx, t, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)")
