@@ -5,8 +5,10 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"quotad/internal/testkit"
+	"quotad/internal/testkit/quotatest"
 )
 
 // billedNode has a test clock at the beginning of 2026, the meter requests and a monthly plan
@@ -140,6 +142,9 @@ func TestStartOfBilling(t *testing.T) {
 		t.Error("1,001 days ago:", got)
 	}
 	n.want(200, "PUT", "/v1/customers/daily/billing", `{"starts_at":"2023-04-07T00:00:00Z"}`)
+	// So many periods are closed then.
+	some := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, -quotatest.Sized(20, 40, 1000))
+	n.bill(200, "daily", fmt.Sprintf(`{"starts_at":%q}`, some.Format(time.RFC3339)))
 	n.setTo("2026-01-01T00:00:09Z") // the delay counts from the PUT
 	if got := n.want(200, "GET", "/v1/customers/daily/billing", "").json["billed_until"]; got != nil {
 		t.Error("too early:", got)

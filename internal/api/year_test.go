@@ -21,7 +21,7 @@ type yearSize struct{ customers, months, onClock int }
 // the minor unit. QUOTAD_SEED=new draws another year.
 func TestYear(t *testing.T) {
 	t.Parallel()
-	size := yearSize{customers: 40, months: 14, onClock: 20}
+	size := yearSize{customers: 24, months: 14, onClock: 12}
 	switch {
 	case os.Getenv("QUOTAD_TEST_LONG") != "":
 		size = yearSize{customers: 1000, months: 14, onClock: 50}

@@ -12,6 +12,7 @@ import (
 	"quotad/internal/api/hits"
 	"quotad/internal/calendar"
 	"quotad/internal/testkit"
+	"quotad/internal/testkit/quotatest"
 )
 
 // A recount is usage counted by what a wall clock on the customer's desk shows.
@@ -65,7 +66,7 @@ type zoneTest struct {
 // run hits around an instant, half of the time within three hours of it.
 func (z *zoneTest) run(t *testing.T, around time.Time) {
 	var instants []time.Time
-	for i := range 120 {
+	for i := range quotatest.Sized(30, 60, 240) {
 		within := 30 * time.Hour
 		if i%2 == 0 {
 			within = 3 * time.Hour

@@ -19,6 +19,7 @@ func (c *closers) hold(caller int) {
 	random := rand.New(rand.NewPCG(c.seed, 0x5ea7+uint64(caller)))
 	own := billedKey(sharedHolders + caller)
 	for n := 0; !c.stop.Load(); n++ {
+		pause(random, betweenCalls)
 		key, cost := billedKey(random.IntN(sharedHolders)), 1+random.Int64N(8)
 		if random.IntN(2) == 0 {
 			key = own

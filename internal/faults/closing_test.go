@@ -64,6 +64,10 @@ var closingSteps = []closingStep{
 // billedCustomers are more than one transaction takes, so that both nodes have some.
 const billedCustomers = 150
 
+// betweenCalls is the most that a caller waits before its next call. Callers that never wait take the
+// processors from what they watch: some hundred calls a second meet each step as well as thousands do.
+const betweenCalls = 20 * time.Millisecond
+
 // closers are two nodes that close the periods of the same customers, each with its own way to
 // PostgreSQL, and clients that hit on.
 type closers struct {
@@ -191,6 +195,7 @@ func (c *closers) move() {
 func (c *closers) hit(client int) {
 	random := rand.New(rand.NewPCG(c.seed, uint64(client)))
 	for n := 0; !c.stop.Load(); n++ {
+		pause(random, betweenCalls)
 		key, cost := billedKey(random.IntN(billedCustomers)), 1+random.Int64N(8)
 		body := fmt.Sprintf(`{"customer":%q,"meter":"api","cost":%d,"id":"h-%d-%d"}`, key, cost, client, n)
 		o := &op{read: readHit, request: request{http.MethodPost, "/v1/hits", body, ""}}
