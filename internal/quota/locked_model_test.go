@@ -75,6 +75,8 @@ func (n *naive) used(l *model.Limit, at int64) (sum int64) {
 		}
 	case model.TokenBucket:
 		return l.Burst - max(0, n.tokens(l, at))
+	default:
+		panic("the definitions do not have " + l.Algorithm.String())
 	}
 	return sum
 }
@@ -163,26 +165,28 @@ func (n *naive) says(d *model.Decision) error {
 	return nil
 }
 
+// lockedAlgorithms are limits of all algorithms, for random operations.
+var lockedAlgorithms = []model.Spec{
+	{Algorithm: "fixed_window", Window: "40s"},
+	{Algorithm: "sliding_window", Window: "30s"},
+	{Algorithm: "sliding_log", Window: "25s"},
+	{Algorithm: "allocation"},
+	{Algorithm: "token_bucket", Window: "20s"},
+	{Algorithm: "concurrency", TTL: "1h"},
+}
+
 // TestLockedIsTheModel: random operations one after the other, each decision, each view and
 // all usage as the definitions say.
 func TestLockedIsTheModel(t *testing.T) {
 	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	algorithms := []model.Spec{
-		{Algorithm: "fixed_window", Window: "40s"},
-		{Algorithm: "sliding_window", Window: "30s"},
-		{Algorithm: "sliding_log", Window: "25s"},
-		{Algorithm: "allocation"},
-		{Algorithm: "token_bucket", Window: "20s"},
-		{Algorithm: "concurrency", TTL: "1h"},
-	}
 	seen := make(map[string]int)
 	first := testkit.Seed(t)
 	for n := range uint64(quotatest.Sized(10, 60, 2000)) {
 		seed := first + n
 		r := rand.New(rand.NewPCG(seed, 4))
 		m := &naive{}
-		for i, s := range algorithms {
+		for i, s := range lockedAlgorithms {
 			if r.IntN(2) == 0 {
 				s.Name, s.Limit = fmt.Sprint(s.Algorithm, i), 5+r.Int64N(20)
 				if s.Algorithm == "allocation" {

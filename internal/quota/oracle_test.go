@@ -135,6 +135,8 @@ func (l oracleLimit) level(b *oracleBucket, since int64, at uint64) *big.Rat {
 		start, end := naiveWindow(l.calendar, l.periods, int64(min(at, math.MaxInt64)))
 		under := oracleBucket{charges: l.moved(b, since)}
 		return new(big.Rat).SetInt(under.between(uint64(start), uint64(end)))
+	case l.algorithm != "fixed_window":
+		panic("the oracle does not know " + l.algorithm)
 	}
 	w := uint64(l.window)
 	return new(big.Rat).SetInt(b.between(at-at%w, at-at%w+w))

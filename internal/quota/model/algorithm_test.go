@@ -153,6 +153,35 @@ func TestFactsOfAlgorithms(t *testing.T) {
 	}
 }
 
+// TestLifetimesOfAlgorithms: however hits came one after the other, the last one counts for its limit's lifetime
+// at most, and some hit counts for half of it or longer.
+func TestLifetimesOfAlgorithms(t *testing.T) {
+	begin := testEpoch - testEpoch%testHour
+	for _, l := range usualLimits(t) {
+		if l.kept == inHolds || l.stays {
+			continue
+		}
+		long := false
+		for _, gap := range []int64{1, 7 * 60e6, 31 * 60e6, testHour - 1, testHour, 2*testHour - 1} {
+			c, at := countedLimit{Limit: l}, begin
+			for n := range int64(40) {
+				at += gap
+				if cost := min(1+n%3, c.left(at)); cost > 0 {
+					c.charge(at, cost)
+				}
+				over := c.since + l.Lifetime() + l.Precision
+				if left := c.left(over); left != l.Capacity() {
+					t.Fatalf("%s: after %d hits, %d µs apart, %d of %d are there a lifetime later", l.Algorithm, n+1, gap, left, l.Capacity())
+				}
+				long = long || c.left(c.since+l.Lifetime()/2) < l.Capacity()
+			}
+		}
+		if !long {
+			t.Errorf("%s: no hit counts for half of its lifetime, %d µs", l.Algorithm, l.Lifetime())
+		}
+	}
+}
+
 // TestMostInATime: no limit admits more in an hour than it says, whatever came before.
 func TestMostInATime(t *testing.T) {
 	for _, d := range algorithms {

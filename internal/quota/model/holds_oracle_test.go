@@ -22,8 +22,10 @@ func (n *naiveHolds) counts(l *Limit, b bucket, charged int64, m moment) bool {
 		return charged >= windowStart(m.at, l.Window)-l.Window
 	case l.Algorithm == SlidingLog:
 		return charged == Present || charged/l.Precision >= l.oldestBlock(m.at)
+	case l.Algorithm == Allocation, l.Algorithm == Concurrency:
+		return true
 	}
-	return true
+	panic("the oracle does not know " + l.Algorithm.String())
 }
 
 // naiveHolds are a row and the holds beside it, by expiry.

@@ -44,7 +44,7 @@ func ReadSetup(asked url.Values) *Setup {
 	}
 	s.Algorithm = s.Fields["algorithm"]
 	if !slices.Contains(play.Algorithms, s.Algorithm) {
-		s.Wrong["algorithm"] = "Choose one of the four."
+		s.Wrong["algorithm"] = "Choose one of the algorithms in the list."
 	}
 	s.Traffic = play.Traffic{
 		Pattern: s.Fields["pattern"], Windows: s.number("windows", 1, play.MaxWindows), Steady: s.number("steady", 0, play.MaxHits),
