@@ -12,11 +12,15 @@ CREATE TABLE change_number (
 INSERT INTO change_number (number) VALUES (0);
 
 -- kind: meter, plan, customer or key
+-- token: which history of the database the change belongs to. A database that was restored, or a
+--     standby that missed the last writes, draws the same numbers again. A node that saw a number
+--     and its token, and finds the number gone or with another token, knows that history went back.
 CREATE TABLE changes (
     number bigint PRIMARY KEY,
     kind   text        NOT NULL,
     key    text        NOT NULL,
-    at     timestamptz NOT NULL DEFAULT now()
+    at     timestamptz NOT NULL DEFAULT now(),
+    token  uuid        NOT NULL DEFAULT gen_random_uuid()
 );
 
 -- Only a key's SHA-256 is kept. Keys are 256 random bits, so no salt or stretching is needed.
@@ -30,5 +34,11 @@ CREATE TABLE keys (
     revoked_at timestamptz
 );
 
+-- The day on which a key was used last, in UTC. Nodes write it after requests.
+CREATE TABLE key_uses (
+    id      text PRIMARY KEY REFERENCES keys (id) ON DELETE CASCADE,
+    used_on date NOT NULL
+);
+
 -- +goose Down
-DROP TABLE keys, changes, change_number;
+DROP TABLE key_uses, keys, changes, change_number;

@@ -270,11 +270,11 @@ func TestMigrateCommands(t *testing.T) {
 	if err != nil || !slices.IsSorted(files) {
 		t.Fatal(files, err)
 	}
-	for _, name := range slices.Backward(files[3:]) {
+	for _, name := range slices.Backward(files[4:]) {
 		run(0, "took back "+name[:5], "migrate", "down", "--yes")
 	}
-	run(2, "DROP TABLE usage, counters", "migrate", "down")
-	run(0, "took back 00003", "migrate", "down", "--yes")
+	run(2, "DROP TABLE levels, usage, counters", "migrate", "down")
+	run(0, "took back 00004", "migrate", "down", "--yes")
 	run(2, "DROP TABLE erasures, forgotten", "migrate", "down")
 	run(0, "applied 0", "migrate", "up")
 	run(0, "00001_changes_and_keys.sql 20", "migrate", "status")

@@ -148,7 +148,7 @@ func Retryable(err error) bool {
 }
 
 // Archived reports whether the database refused what is about usage that was taken out: the constraints
-// and triggers of migrations/00025_archive.sql and quotad archive all have that name.
+// and triggers of migrations/00011_archive.sql and quotad archive all have that name.
 func Archived(err error) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && said.Code == "23514" && said.ConstraintName == "archived"

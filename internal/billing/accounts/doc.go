@@ -5,5 +5,5 @@
 // many customers, and write what it says. They must never compute a boundary or make an invoice.
 //
 // The row of open_periods is the lock of a customer's billing. Every transaction takes rows in
-// the order that migrations/00006_billing.sql says.
+// the order that migrations/00007_billing.sql says.
 package accounts

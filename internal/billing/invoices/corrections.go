@@ -336,7 +336,7 @@ func freshTasks(tasks []*Task) map[int64]*Task {
 // The queue open_adjustments has the keys of adjustments that no invoice has taken. It says where
 // closed lines may have to be corrected. What is billed is what the engine has, less what invoices
 // took, so a row too many bills nothing. Taking an adjustment deletes its row, and giving it up puts
-// the row back: triggers do that, see migrations/00019_open_adjustments.sql.
+// the row back: triggers do that, see migrations/00008_invoices.sql.
 
 // OpenAdjustments adds new adjustments to the queue. The engine sends it in the transaction that makes
 // them, see quota.Options.AlsoAdjusted. Those of customers whose billing ends, or has ended, also call for an

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
-	"quotad/migrations"
 )
 
 // rate is a plan with one token bucket.
@@ -311,53 +309,4 @@ func TestRatesOfAnOlderNodesWrites(t *testing.T) {
 	if got, _ := ratesOf(t, idleCatalog(t, r.url, testOptions()), "acme"); !slices.Equal(got, []int64{5, 6}) {
 		t.Errorf("an override that an older node has deleted: %v", got)
 	}
-}
-
-// TestTheMigrationFillsInOverrides: those that were written before there was limit_rates, with
-// their instants as far as these are known.
-func TestTheMigrationFillsInOverrides(t *testing.T) {
-	t.Parallel()
-	r := newRated(t)
-	s, ctx := r.store, t.Context()
-	for _, customer := range []string{"acme", "bolt", "plain"} {
-		planstest.PutCustomer(t, s, customer, planstest.OnPlan("basic"))
-	}
-	planstest.SetClock(t, s, "c1", "2026-01-02T00:00:00Z")
-	planstest.OnClock(t, s, "timed", "c1")
-	planstest.WriteOverride(t, s, "bolt", plans.OverrideInput{Limit: 61})
-	if _, err := s.Pool().Exec(ctx, `DELETE FROM changes WHERE number <= (SELECT number FROM change_number)`); err != nil {
-		t.Fatal(err)
-	}
-	planstest.PutPlan(t, s, "basic", rate(6))
-	expires := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
-	r.put(t, plans.OverrideInput{Limit: 60, ExpiresAt: &expires})
-	planstest.WriteOverride(t, s, "timed", plans.OverrideInput{Limit: 62})
-	planstest.SetClock(t, s, "c1", "2026-01-03T00:00:00Z")
-	_, sql, _ := strings.Cut(planstest.Must[string](t)(readMigration("00016_limit_rates.sql")), "INSERT INTO limit_rates")
-	sql, _, _ = strings.Cut(sql, "-- +goose Down")
-	if _, err := s.Pool().Exec(ctx, `DELETE FROM limit_rates`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Pool().Exec(ctx, "INSERT INTO limit_rates"+sql); err != nil {
-		t.Fatal(err)
-	}
-	c := idleCatalog(t, r.url, testOptions())
-	for customer, want := range map[string][]int64{"acme": {6, 60}, "bolt": {61}, "timed": {6, 62}, "plain": {5, 6}} {
-		got, rates := ratesOf(t, c, customer)
-		if !slices.Equal(got, want) || customer == "timed" && rates[1].From != planstest.Instant("2026-01-02T00:00:00Z") {
-			t.Errorf("%s: %v %v, want %v", customer, got, rates, want)
-		}
-	}
-	target := planstest.Must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0))
-	if target.Over(expires.UnixMicro()) == nil {
-		t.Error("the override does not end")
-	}
-	if got, _ := ratesOf(t, c, "acme"); !slices.Equal(got, []int64{6, 60, 6}) {
-		t.Errorf("after the end: %v", got)
-	}
-}
-
-func readMigration(name string) (string, error) {
-	text, err := migrations.FS.ReadFile(name)
-	return string(text), err
 }

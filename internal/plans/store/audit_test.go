@@ -152,7 +152,7 @@ func TestAuditUsesItsIndexes(t *testing.T) {
 	}
 	from := time.Now().Add(-time.Hour).UnixMicro()
 	for index, f := range map[string]plans.AuditFilter{
-		"audit_first_actor": {Actor: "a7"}, "audit_first_subject": {Target: "customers/c7"}, "audit_first_at": {From: &from},
+		"audit_first_actor_at_id_idx": {Actor: "a7"}, "audit_first_subject_at_id_idx": {Target: "customers/c7"}, "audit_first_at_id_idx": {From: &from},
 	} {
 		statement, args := store.AuditQuery(f, 101)
 		var plan strings.Builder

@@ -1,6 +1,29 @@
--- Thresholds: so many percent of a limit are used.
+-- When limits refused hits, and when so many percent of a limit were used. Hits write refusals and
+-- thresholds: they are hot, as counters and usage are.
 
 -- +goose Up
+
+-- One row for each customer, meter, limit and minute in which the limit refused hits. It is a
+-- statistic, as usage.denied is.
+-- minute:            start, µs since the Unix epoch, by the customer's clock
+-- first_at, last_at: instants of the first and the last hit that it refused, µs
+-- units:             the sum of their costs
+-- admits_at:         when the last one would have been admitted, µs; null: never
+-- written_at:        when the row was written last, by PostgreSQL's clock, µs: rows go by it, also
+--                    of customers on test clocks
+CREATE TABLE refusals (
+    customer   bigint   NOT NULL,
+    minute     bigint   NOT NULL,
+    first_at   bigint   NOT NULL,
+    last_at    bigint   NOT NULL,
+    units      bigint   NOT NULL,
+    admits_at  bigint,
+    written_at bigint   NOT NULL,
+    meter      integer  NOT NULL,
+    shard      smallint NOT NULL,
+    limit_name text     NOT NULL COLLATE "C",
+    PRIMARY KEY (shard, customer, meter, minute, limit_name)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 
 -- Written with the charge that reached the threshold, and taken by the numberer when that is committed. A
 -- hot table: what hits write. at: instant of the charge, µs. version: of the customer's own counter, as the
@@ -36,5 +59,4 @@ CREATE TABLE threshold_changes (
 INSERT INTO threshold_changes (number) SELECT number FROM change_number;
 
 -- +goose Down
-
-DROP TABLE threshold_changes, thresholds;
+DROP TABLE threshold_changes, thresholds, refusals;

@@ -1,6 +1,12 @@
--- Which nodes serve, and what they decided, for the overview.
+-- Settings that all nodes share, so that they cannot differ between them, and which nodes serve.
 
 -- +goose Up
+
+-- The first node that starts writes what it was told; `quotad settings set` changes it.
+CREATE TABLE settings (
+    name  text PRIMARY KEY,
+    value text NOT NULL
+);
 
 -- One row for each node that serves. A node writes its row every few seconds, and deletes it when
 -- it stops.
@@ -32,5 +38,4 @@ CREATE TABLE decisions (
 );
 
 -- +goose Down
-
-DROP TABLE decisions, nodes;
+DROP TABLE decisions, nodes, settings;

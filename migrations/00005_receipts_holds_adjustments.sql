@@ -55,7 +55,8 @@ CREATE TABLE holds (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
 -- Changes of usage that are no hits: what a customer used before it came here, and what
--- was corrected or refunded when the hour's billing period was over.
+-- was corrected or refunded when the hour's billing period was over. The partitions are
+-- those of usage.
 -- cost: units, below 0 of what was taken off; hour: the hour they were booked in
 CREATE TABLE adjustments (
     customer bigint   NOT NULL,
@@ -67,7 +68,15 @@ CREATE TABLE adjustments (
     key      uuid     NOT NULL,
     reason   text     NOT NULL,
     PRIMARY KEY (shard, customer, meter, hour, key)
-);
+) PARTITION BY RANGE (hour);
+CREATE TABLE adjustments_default PARTITION OF adjustments DEFAULT;
+-- +goose StatementBegin
+DO $$
+BEGIN
+    EXECUTE format('CREATE TABLE adjustments_first PARTITION OF adjustments FOR VALUES FROM (MINVALUE) TO (%s)',
+        extract(epoch FROM date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC' + interval '2 days') + interval '1 month')::bigint * 1000000);
+END $$;
+-- +goose StatementEnd
 
 -- +goose Down
 DROP TABLE adjustments, holds, receipt_turn, receipts_2, receipts_1, receipts_0;

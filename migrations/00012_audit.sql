@@ -9,8 +9,12 @@
 -- customer: of whom before and after may tell something
 -- scrubbed: that customer was erased, and the row tells nothing of it any more
 -- before, after: as JSON; null: there was nothing, or it is scrubbed
+--
+-- A partition for each UTC month of its time. A month that is older than audit-retention is dropped as a
+-- table. Nodes make the months to come (upkeep.Partitioner). Entries of months that are not made lie in
+-- audit_default. There is no primary key, since that would need at: entries are found by at and id.
 CREATE TABLE audit (
-    id       bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id       bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
     at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor    text        NOT NULL,
     request  text        NOT NULL,
@@ -21,11 +25,21 @@ CREATE TABLE audit (
     scrubbed boolean     NOT NULL DEFAULT false,
     before   jsonb,
     after    jsonb
-);
+) PARTITION BY RANGE (at);
 CREATE INDEX audit_at ON audit (at, id);
 CREATE INDEX audit_actor ON audit (actor, at, id);
 CREATE INDEX audit_subject ON audit (subject, at, id);
 CREATE INDEX audit_customer ON audit (customer, id) WHERE customer IS NOT NULL AND NOT scrubbed;
+
+-- The first partition ends with a month, at least two days from now.
+CREATE TABLE audit_default PARTITION OF audit DEFAULT;
+-- +goose StatementBegin
+DO $$
+BEGIN
+    EXECUTE format('CREATE TABLE audit_first PARTITION OF audit FOR VALUES FROM (MINVALUE) TO (%L)',
+        (date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC' + interval '2 days') + interval '1 month') AT TIME ZONE 'UTC');
+END $$;
+-- +goose StatementEnd
 
 -- Rows stay as they are. Two things are let by: to take out what is said of an erased customer,
 -- and to delete what is older than the setting audit-retention.
@@ -48,18 +62,9 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER audit_stands BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION audit_stands();
 CREATE TRIGGER audit_stays BEFORE TRUNCATE ON audit FOR EACH STATEMENT EXECUTE FUNCTION audit_stands();
-
--- customer: whose entries in audit are scrubbed
-ALTER TABLE erasures ADD COLUMN customer bigint;
-
--- The day on which a key was used last, in UTC. Nodes write it behind requests.
-CREATE TABLE key_uses (
-    id      text PRIMARY KEY REFERENCES keys (id) ON DELETE CASCADE,
-    used_on date NOT NULL
-);
+CREATE TRIGGER audit_stays BEFORE TRUNCATE ON audit_default FOR EACH STATEMENT EXECUTE FUNCTION audit_stands();
+CREATE TRIGGER audit_stays BEFORE TRUNCATE ON audit_first FOR EACH STATEMENT EXECUTE FUNCTION audit_stands();
 
 -- +goose Down
-DROP TABLE key_uses;
-ALTER TABLE erasures DROP COLUMN customer;
 DROP TABLE audit;
 DROP FUNCTION audit_stands;

@@ -11,12 +11,12 @@
 -- version: hits charged
 -- change:  the newest change number the row was judged under
 -- state:   for each limit three integers, its identity, its level and its aux, whose meaning
---          is the algorithm's. Behind a limit whose identity is below 0, a log's, come aux
+--          is the algorithm's. After a limit whose identity is below 0, a log's, come aux
 --          more. See docs/internals/arithmetic.md.
 --
 -- A page holds some forty counters, of which a batch seldom charges more than a few: a tenth
 -- of it is room enough to keep their updates HOT. Hits prune the pages that they reach.
--- A counter changes with every hit, so the table would be sampled anew every ten seconds,
+-- A counter changes with every hit, so the table would be sampled again every ten seconds,
 -- which holds up hits. Rows are reached by their keys whatever the statistics say.
 CREATE TABLE counters (
     customer  bigint   NOT NULL,
@@ -41,6 +41,10 @@ ALTER TABLE counters ALTER COLUMN state SET STORAGE EXTERNAL;
 -- The index holds admitted, too. The hours of a customer's month lie in as many pages, and a sum
 -- over them reads the index alone. It pays with the few hours that get more units once they are
 -- finished: these updates are not HOT.
+--
+-- A partition for each UTC month of the hour. Old months are taken out whole, and the indexes of the
+-- months that are written to stay small. Nodes make the months to come (upkeep.Partitioner). Rows whose
+-- month is not made lie in usage_default: test clocks and imports write hours of any year.
 CREATE TABLE usage (
     customer bigint   NOT NULL,
     hour     bigint   NOT NULL,
@@ -49,7 +53,30 @@ CREATE TABLE usage (
     meter    integer  NOT NULL,
     shard    smallint NOT NULL,
     PRIMARY KEY (shard, customer, meter, hour) INCLUDE (admitted)
-) WITH (fillfactor = 80);
+) PARTITION BY RANGE (hour);
+CREATE TABLE usage_default PARTITION OF usage DEFAULT WITH (fillfactor = 80);
+
+-- The first partition has all hours of before the database was made, which imports write. It ends with a
+-- month, at least two days from now: so hits have a partition until nodes make the next one.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    EXECUTE format('CREATE TABLE usage_first PARTITION OF usage FOR VALUES FROM (MINVALUE) TO (%s) WITH (fillfactor = 80)',
+        extract(epoch FROM date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC' + interval '2 days') + interval '1 month')::bigint * 1000000);
+END $$;
+-- +goose StatementEnd
+
+-- What a customer holds of a level meter, from an instant (µs) on until that of the next row. integral:
+-- what was held before, in units · µs.
+CREATE TABLE levels (
+    shard    smallint NOT NULL,
+    customer bigint   NOT NULL,
+    meter    integer  NOT NULL CHECK (meter < 0),
+    at       bigint   NOT NULL,
+    level    bigint   NOT NULL CHECK (level BETWEEN 0 AND 999999999999999),
+    integral numeric  NOT NULL,
+    PRIMARY KEY (shard, customer, meter, at)
+);
 
 -- +goose Down
-DROP TABLE usage, counters;
+DROP TABLE levels, usage, counters;
