@@ -122,9 +122,9 @@ CREATE TABLE line_adjustments (
     meter      integer NOT NULL,
     hour       bigint  NOT NULL,
     key        uuid    NOT NULL,
-    cost       bigint,
-    at         bigint,
-    reason     text,
+    cost       bigint  NOT NULL,
+    at         bigint  NOT NULL,
+    reason     text    NOT NULL,
     PRIMARY KEY (invoice_id, meter, hour, key)
 );
 CREATE INDEX line_adjustments_of ON line_adjustments (customer, meter, hour, key);
@@ -203,39 +203,6 @@ ALTER SEQUENCE charges_seq OWNED BY charges.seq;
 CREATE INDEX charges_unclaimed ON charges (customer_id) WHERE invoice_id IS NULL;
 CREATE INDEX charges_invoice ON charges (invoice_id) WHERE invoice_id IS NOT NULL;
 
--- adjustment_shard is model.Shard: the last 10 bits of the finalizer of SplitMix64. A product is taken
--- modulo 2^64, and its upper half stands for the numbers below 0.
--- +goose StatementBegin
-CREATE FUNCTION adjustment_shard(customer bigint) RETURNS smallint LANGUAGE plpgsql IMMUTABLE AS $$
-DECLARE
-    x bigint := customer # ((customer >> 30) & 17179869183);
-    p numeric := mod(x::numeric * 13787848793156543929, 18446744073709551616);
-BEGIN
-    x := p - CASE WHEN p >= 9223372036854775808 THEN 18446744073709551616 WHEN p < -9223372036854775808 THEN -18446744073709551616 ELSE 0 END;
-    x := x # ((x >> 27) & 137438953471);
-    p := mod(x::numeric * 10723151780598845931, 18446744073709551616);
-    x := p - CASE WHEN p >= 9223372036854775808 THEN 18446744073709551616 WHEN p < -9223372036854775808 THEN -18446744073709551616 ELSE 0 END;
-    RETURN (x # (x >> 31)) & 1023;
-END $$;
-CREATE FUNCTION line_adjustment_copied() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    SELECT a.cost, a.at, a.reason INTO NEW.cost, NEW.at, NEW.reason FROM adjustments a
-        WHERE a.shard = adjustment_shard(NEW.customer) AND a.customer = NEW.customer AND a.meter = NEW.meter AND a.hour = NEW.hour AND a.key = NEW.key;
-    RETURN NEW;
-END $$;
-CREATE FUNCTION adjustments_open() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO open_adjustments (customer, hour, meter, key) SELECT customer, hour, meter, key FROM added ON CONFLICT DO NOTHING;
-    RETURN NULL;
-END $$;
--- +goose StatementEnd
-CREATE TRIGGER line_adjustment_copied BEFORE INSERT ON line_adjustments
-    FOR EACH ROW WHEN (NEW.cost IS NULL) EXECUTE FUNCTION line_adjustment_copied();
-
-CREATE TRIGGER adjustments_open AFTER INSERT ON adjustments REFERENCING NEW TABLE AS added
-    FOR EACH STATEMENT EXECUTE FUNCTION adjustments_open();
-
 -- +goose Down
-DROP TRIGGER adjustments_open ON adjustments;
 DROP TABLE charges, open_adjustments, line_adjustments, invoice_lines, invoices;
-DROP FUNCTION adjustments_open, line_adjustment_copied, adjustment_shard, invoice_on_clock, invoice_void, adjustment_given_up, adjustment_taken;
+DROP FUNCTION invoice_on_clock, invoice_void, adjustment_given_up, adjustment_taken;

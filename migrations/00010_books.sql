@@ -145,11 +145,7 @@ CREATE TRIGGER invoice_begins BEFORE INSERT ON invoices FOR EACH ROW WHEN (NEW.s
 CREATE TRIGGER invoice_stands BEFORE UPDATE ON invoices FOR EACH ROW EXECUTE FUNCTION invoice_stands();
 CREATE TRIGGER invoice_stays BEFORE DELETE ON invoices FOR EACH ROW WHEN (OLD.status <> 'draft') EXECUTE FUNCTION invoice_stands();
 CREATE TRIGGER invoice_line_stands BEFORE UPDATE OR DELETE ON invoice_lines FOR EACH ROW EXECUTE FUNCTION invoice_line_stands();
-CREATE TRIGGER line_adjustment_stays BEFORE DELETE ON line_adjustments FOR EACH ROW EXECUTE FUNCTION invoice_line_stands();
-CREATE TRIGGER line_adjustment_stands BEFORE UPDATE ON line_adjustments FOR EACH ROW
-    WHEN (num_nonnulls(OLD.cost, OLD.at, OLD.reason) > 0
-        OR (OLD.invoice_id, OLD.customer, OLD.meter, OLD.hour, OLD.key) <> (NEW.invoice_id, NEW.customer, NEW.meter, NEW.hour, NEW.key))
-    EXECUTE FUNCTION invoice_line_stands();
+CREATE TRIGGER line_adjustment_stands BEFORE UPDATE OR DELETE ON line_adjustments FOR EACH ROW EXECUTE FUNCTION invoice_line_stands();
 CREATE TRIGGER invoice_lines_begin AFTER INSERT ON invoice_lines REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION invoice_lines_begin();
 CREATE TRIGGER line_adjustments_begin AFTER INSERT ON line_adjustments REFERENCING NEW TABLE AS added
@@ -178,7 +174,6 @@ DROP TRIGGER invoice_moves ON invoices;
 DROP TRIGGER invoice_line_stands ON invoice_lines;
 DROP TRIGGER invoice_lines_begin ON invoice_lines;
 DROP TRIGGER invoice_lines_stand ON invoice_lines;
-DROP TRIGGER line_adjustment_stays ON line_adjustments;
 DROP TRIGGER line_adjustment_stands ON line_adjustments;
 DROP TRIGGER line_adjustments_begin ON line_adjustments;
 DROP TRIGGER line_adjustments_stand ON line_adjustments;

@@ -6,12 +6,10 @@ import (
 	"quotad/internal/testkit/pgtest"
 )
 
-// The engine of a node queues adjustments for billing by itself, without the trigger that does it for
-// nodes of the version before.
+// The engine of a node queues adjustments for billing.
 func TestANodeQueuesAdjustments(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.NewDatabase(t)
-	pgtest.Exec(t, databaseURL, `DROP TRIGGER adjustments_open ON adjustments`)
 	n := start(t, databaseURL)
 	n.do("PUT", "/v1/meters/requests", `{"unit":"request"}`).is(201)
 	n.do("PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"}]}`).is(201)

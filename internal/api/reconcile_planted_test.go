@@ -76,10 +76,6 @@ func plantedCopies(customer, first string) []planted {
 			"usage_is_billed", "an adjustment of 7 units in this hour has another cost",
 		},
 		{
-			"nothing was copied", `UPDATE line_adjustments SET cost = NULL, at = NULL, reason = NULL` + own,
-			"usage_is_billed", "an adjustment of 7 units in this hour has another cost",
-		},
-		{
 			"the copy of a correction of nothing", `UPDATE line_adjustments SET reason = 'other' WHERE key = (SELECT key FROM adjustments WHERE cost = -1)`,
 			"usage_is_billed", "an adjustment of -1 units in this hour has another cost",
 		},

@@ -35,7 +35,6 @@ func world(t *testing.T) (url string, a *Archiver) {
 		planstest.Must[any](t)(nil, err)
 	}
 	pgtest.Exec(t, url, `INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason) VALUES (1, 7, 1, 1, gen_random_uuid(), 3, 1, '')`)
-	pgtest.Exec(t, url, `DELETE FROM open_adjustments`)
 	return url, &Archiver{Pool: pool, Now: func(context.Context) (int64, error) { return in2026(11).UnixMicro(), nil }}
 }
 

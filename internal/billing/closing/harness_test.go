@@ -43,12 +43,7 @@ type world struct {
 	log      *pgtest.Log
 }
 
-// newWorld has none of the triggers that do for nodes of the version before what this one does itself.
-func newWorld(t testing.TB) *world {
-	url := pgtest.NewDatabase(t)
-	pgtest.Exec(t, url, `DROP TRIGGER adjustments_open ON adjustments`, `DROP TRIGGER line_adjustment_copied ON line_adjustments`)
-	return anotherNode(t, url)
-}
+func newWorld(t testing.TB) *world { return anotherNode(t, pgtest.NewDatabase(t)) }
 
 // anotherNode is a node on a database that others may use, too.
 func anotherNode(t testing.TB, url string) *world { return nodeBy(t, url, planstest.WallClock) }

@@ -1,18 +1,14 @@
 package closing
 
 import (
-	"encoding/hex"
 	"encoding/json"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"quotad/internal/billing"
 	"quotad/internal/plans"
-	"quotad/internal/quota"
 	"quotad/internal/quota/model"
-	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
@@ -52,6 +48,11 @@ func TestTheQueueFollowsInvoices(t *testing.T) {
 		w.queued("another came", id, 5, 6)
 		w.clock("2026-02-01T01:00:10Z")
 		w.queued("its invoice is final", id)
+		for _, sql := range []string{`UPDATE line_adjustments SET cost = 7`, `UPDATE line_adjustments SET at = at`, `UPDATE line_adjustments SET hour = 7`, `DELETE FROM line_adjustments`} {
+			if _, err := w.store.Pool().Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "lines cannot be changed") {
+				t.Errorf("%s: %v", sql, err)
+			}
+		}
 		w.adjust("acme", "api", "2026-01-12T00:00:00Z", 70, "late")
 		w.adjust("acme", "api", "2026-02-01T00:00:00Z", 8, "february's own")
 		w.queued("one is late", id, 8, 70)
@@ -151,110 +152,37 @@ func TestTheQueueKeepsWhatADraftWillCount(t *testing.T) {
 		"period 02-01..03-01 finalized 2000 due 2000: base 0 2000, usage 0 0", "period 03-01..04-01 finalized 2000 due 2000: base 0 2000, usage 0 0")
 }
 
-// What nodes of the version before send.
-const (
-	takenBefore = `INSERT INTO line_adjustments SELECT * FROM jsonb_populate_recordset(NULL::line_adjustments, $1)`
-	voidBefore  = `UPDATE invoices SET status = 'void', void_reason = $2 WHERE id = $1::uuid`
-)
-
-var droppedBefore = []string{
-	`UPDATE charges SET invoice_id = NULL WHERE invoice_id = $1`,
-	`DELETE FROM line_adjustments WHERE invoice_id = $1`,
-	`DELETE FROM invoice_lines WHERE invoice_id = $1`,
-	`DELETE FROM invoices WHERE id = $1`,
-}
-
-// withNodeBefore is a world whose engine is of the version before, on a database that is upgraded.
-func withNodeBefore(t *testing.T) *world {
-	w := nodeBy(t, pgtest.NewDatabase(t), planstest.WallClock, func(o *quota.Options) { o.AlsoAdjusted = "" })
-	planstest.Declare(t, w.store, "api")
-	return w
-}
-
-// Nodes of the version before adjust, take and void beside this one. Nothing is billed twice, and
-// nothing is lost.
-func TestNodesOfTheVersionBefore(t *testing.T) {
-	w := withNodeBefore(t)
-	w.plan("pro", 2000, `[{"meter":"api","model":"per_unit","unit_price":"0.01"}]`)
-	planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
-	id := w.customer("acme", "pro")
-	w.clock("2026-02-01T01:00:10Z")
-	w.adjust("acme", "api", "2026-01-11T00:00:00Z", 70, "late")
-	w.queued("it adjusted", id, 70)
-	w.clock("2026-03-01T00:00:10Z")
-	w.queued("this node took it", id)
-
-	draft := w.stored(id)[1].ID
-	row := map[string]any{"invoice_id": draft, "customer": id}
-	var meter int32
-	var hour int64
-	var key [16]byte
-	w.check(w.store.Pool().QueryRow(t.Context(), `DELETE FROM line_adjustments WHERE invoice_id = $1 RETURNING meter, hour, key`, draft).Scan(&meter, &hour, &key))
-	w.queued("it gave it up", id, 70)
-	row["meter"], row["hour"], row["key"] = meter, hour, hex.EncodeToString(key[:])
-	rows, err := json.Marshal([]any{row})
-	w.check(err)
-	w.exec(takenBefore, string(rows))
-	w.queued("it took it", id)
-	w.clock("2026-03-01T01:00:10Z")
-	w.clock("2026-04-01T01:00:10Z")
-	w.says(id, "period 01-01..02-01 finalized 2000 due 2000: base 0 2000, usage 0 0",
-		"period 02-01..03-01 finalized 2070 due 2070: base 0 2000, usage 0 0, correction 70 70", "period 03-01..04-01 finalized 2000 due 2000: base 0 2000, usage 0 0")
-
-	w.exec(voidBefore, draft, "a test")
-	w.queued("it made the invoice void", id, 70)
-	w.clock("2026-06-01T01:00:10Z")
-	w.queued("this node took it again", id)
-	w.says(id, "period 01-01..02-01 finalized 2000 due 2000: base 0 2000, usage 0 0",
-		"period 02-01..03-01 void 2070 due 2070: base 0 2000, usage 0 0, correction 70 70", "period 03-01..04-01 finalized 2000 due 2000: base 0 2000, usage 0 0",
-		"period 04-01..05-01 finalized 2070 due 2070: base 0 2000, usage 0 0, correction 70 70", "period 05-01..06-01 finalized 2000 due 2000: base 0 2000, usage 0 0")
-}
-
 // A node drops the draft of an opening that took an adjustment. The next invoice takes it.
 func TestADroppedOpeningGivesUpItsAdjustments(t *testing.T) {
-	for _, before := range []bool{false, true} {
-		w := withNodeBefore(t)
-		planstest.PutPlan(t, w.store, "ahead", plans.PlanInput{
-			Name: "Ahead", Currency: "USD", Interval: "month", IntervalCount: 1, BasePriceMinor: 3100, BaseIn: plans.InAdvance,
-			Prices: []plans.Price{{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("0.01")}},
-		})
-		planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
-		id := w.customer("acme", "ahead")
-		w.account("2026-02-01T00:00:00Z")
-		w.clock("2026-02-01T01:00:10Z")
-		w.adjust("acme", "api", "2026-01-11T00:00:00Z", 70, "late")
-		w.queued("it is late", id, 70)
-		w.clock("2026-02-15T00:00:00Z")
-		w.account("")
-		w.clock("2026-02-15T00:00:20Z")
-		w.queued("the opening of the new chain took it", id)
-		var draft string
-		for _, i := range w.stored(id) {
-			if i.Status == billing.StatusDraft && i.Kind == billing.KindOpening {
-				draft = i.ID
-			}
-		}
-		if before {
-			for _, sql := range droppedBefore {
-				w.exec(sql, draft)
-			}
-			w.exec(`UPDATE open_periods SET due_at = 0`)
-		} else {
-			planstest.PutPlan(t, w.store, "other", plans.PlanInput{
-				Name: "Other", Currency: "USD", Interval: "month", IntervalCount: 1,
-				Prices: []plans.Price{{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("0.01")}},
-			})
-			in := planstest.OnPlan("other")
-			in.TestClock, in.BillingAnchor, in.Change = planstest.Ptr("clock"), "2026-01-01T00:00:00", plans.ChangeNow
-			planstest.SetClock(t, w.store, "clock", "2026-02-15T00:00:00Z") // set back: the cut is at the period's start
-			planstest.PutCustomer(t, w.store, "acme", in)
-		}
-		w.queued("the opening is dropped", id, 70)
-		w.clock("2026-03-01T01:00:10Z")
-		w.queued("the next invoice took it", id)
-		if got := said(w.stored(id)); strings.Count(got, "correction 70 70") != 1 || w.unclaimed(id) != 0 {
-			t.Errorf("%t: %s", before, got)
-		}
+	w := newWorld(t)
+	planstest.Declare(t, w.store, "api")
+	planstest.PutPlan(t, w.store, "ahead", plans.PlanInput{
+		Name: "Ahead", Currency: "USD", Interval: "month", IntervalCount: 1, BasePriceMinor: 3100, BaseIn: plans.InAdvance,
+		Prices: []plans.Price{{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("0.01")}},
+	})
+	planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
+	id := w.customer("acme", "ahead")
+	w.account("2026-02-01T00:00:00Z")
+	w.clock("2026-02-01T01:00:10Z")
+	w.adjust("acme", "api", "2026-01-11T00:00:00Z", 70, "late")
+	w.queued("it is late", id, 70)
+	w.clock("2026-02-15T00:00:00Z")
+	w.account("")
+	w.clock("2026-02-15T00:00:20Z")
+	w.queued("the opening of the new chain took it", id)
+	planstest.PutPlan(t, w.store, "other", plans.PlanInput{
+		Name: "Other", Currency: "USD", Interval: "month", IntervalCount: 1,
+		Prices: []plans.Price{{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("0.01")}},
+	})
+	in := planstest.OnPlan("other")
+	in.TestClock, in.BillingAnchor, in.Change = planstest.Ptr("clock"), "2026-01-01T00:00:00", plans.ChangeNow
+	planstest.SetClock(t, w.store, "clock", "2026-02-15T00:00:00Z") // set back: the cut is at the period's start
+	planstest.PutCustomer(t, w.store, "acme", in)
+	w.queued("the opening is dropped", id, 70)
+	w.clock("2026-03-01T01:00:10Z")
+	w.queued("the next invoice took it", id)
+	if got := said(w.stored(id)); strings.Count(got, "correction 70 70") != 1 || w.unclaimed(id) != 0 {
+		t.Error(got)
 	}
 }
 
@@ -303,21 +231,5 @@ func TestManyAreTakenAtOnce(t *testing.T) {
 	}
 	if left := planstest.Count(t, w.store, "count(*) FROM open_adjustments WHERE customer = $1", id); calls != 1 || left != 1 {
 		t.Errorf("%d calls left %d adjustments in the queue", calls, left)
-	}
-}
-
-// The database knows the shard of a customer, for what nodes of the version before leave out.
-func TestShardsInTheDatabase(t *testing.T) {
-	url := pgtest.NewDatabase(t)
-	ids := []int64{0, 1, 2, 1 << 30, 1 << 31, 1<<62 - 1, 1<<63 - 1}
-	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
-	for range 2000 {
-		ids = append(ids, random.Int64N(1<<40), random.Int64())
-	}
-	got := pgtest.Query[[]int16](t, url, `SELECT array_agg(adjustment_shard(id) ORDER BY n) FROM unnest($1::bigint[]) WITH ORDINALITY AS w (id, n)`, ids)
-	for n, id := range ids {
-		if got[n] != model.Shard(id) {
-			t.Fatalf("customer %d: %d, want %d", id, got[n], model.Shard(id))
-		}
 	}
 }

@@ -129,7 +129,7 @@ var refusals = []refusal{
 	},
 	{"a draft's line moves to a finalized invoice", `UPDATE invoice_lines SET invoice_id = FINAL, n = n + 50 WHERE invoice_id = DRAFT`, "lines cannot be changed"},
 	{"a finalized invoice's line moves to a draft", `UPDATE invoice_lines SET invoice_id = DRAFT, n = n + 50 WHERE invoice_id = FINAL`, "lines cannot be changed"},
-	{"an adjustment comes to a finalized invoice", `INSERT INTO line_adjustments VALUES (FINAL, ACME, 1, 0, gen_random_uuid())`, "lines cannot be changed"},
+	{"an adjustment comes to a finalized invoice", `INSERT INTO line_adjustments VALUES (FINAL, ACME, 1, 0, gen_random_uuid(), 1, 0, '')`, "lines cannot be changed"},
 	{"all adjustments' places are deleted", `TRUNCATE line_adjustments`, "cannot be emptied"},
 
 	{"a finalized invoice is paid", `UPDATE invoices SET status = 'paid', reference = 'x', paid_at = 1, paid_minor = 2 WHERE id = FINAL`, ok},
