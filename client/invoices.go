@@ -53,7 +53,7 @@ type Line struct {
 	Quantity    int64      `json:"quantity"`
 	Included    int64      `json:"included"`
 	PlanVersion int        `json:"plan_version"`
-	Tiers       []TierLine `json:"tiers" doc:"What each tier adds. Amounts are exact, in major units, the flat price in them. Prices are null in invoices that were finalized before lines said their price."`
+	Tiers       []TierLine `json:"tiers" doc:"What each tier adds. Amounts are exact, in major units, the flat price in them."`
 	AmountMinor int64      `json:"amount_minor"`
 	OfInvoice   *string    `json:"of_invoice" doc:"The id of the invoice that the line corrects or credits, or null."`
 
@@ -195,8 +195,8 @@ type TierLine struct {
 	UpTo      *int64  `json:"up_to"`
 	Quantity  int64   `json:"quantity"`
 	Amount    string  `json:"amount"`
-	UnitPrice *string `json:"unit_price"` // nil: the line was finalized before tiers said it
-	FlatPrice *string `json:"flat_price"` // nil: none, or as UnitPrice
+	UnitPrice string  `json:"unit_price"`
+	FlatPrice *string `json:"flat_price"` // nil: none
 }
 
 // Invoice reads an invoice.

@@ -7,11 +7,9 @@
 -- that it is of.
 -- of: the invoice that a credit note or a reissue is about. document: seller and buyer as they
 -- were at finalization, taxes, and what does not have a column. digest: SHA-256 of a finalized
--- invoice's content, see assembly.Digest; digest_form: its form. previous: the number before it in
--- the seller's series.
+-- invoice's content, see assembly.Digest.
 -- series: the series that the number is of. A draft is of the series live until it gets its number.
 -- clock_id: the test clock that the customer lives by. A customer never changes its clock.
--- paid_at, paid_minor: when it was paid, and how much was open then.
 CREATE TABLE invoices (
     id            uuid    PRIMARY KEY,
     customer_id   bigint  NOT NULL REFERENCES customers (id),
@@ -31,7 +29,6 @@ CREATE TABLE invoices (
     due_at        bigint,
     seller        text    REFERENCES sellers (key),
     number        bigint,
-    previous      bigint  GENERATED ALWAYS AS (nullif(number, 1) - 1) STORED,
     prefix        text,
     subtotal_minor     bigint NOT NULL DEFAULT 0,
     tax_minor          bigint NOT NULL DEFAULT 0,
@@ -41,15 +38,11 @@ CREATE TABLE invoices (
     document      jsonb   NOT NULL DEFAULT '{}',
     digest        bytea,
     held          text,
-    reference     text,
     void_reason   text,
     request       text,
     payload       bigint,
     series        text    NOT NULL DEFAULT 'live' CONSTRAINT invoices_series_known CHECK (series IN ('live', 'test')),
     clock_id      integer REFERENCES test_clocks (id),
-    digest_form   smallint NOT NULL DEFAULT 1,
-    paid_at       bigint,
-    paid_minor    bigint,
     CONSTRAINT invoices_number_once UNIQUE (seller, series, prefix, number),
     CONSTRAINT invoices_draft_without_number CHECK ((status = 'draft') = (number IS NULL)),
     CONSTRAINT invoices_numbered_whole CHECK (num_nulls(seller, number, prefix, finalized_at, digest) IN (0, 5))
@@ -69,9 +62,6 @@ CREATE INDEX invoices_void ON invoices (customer_id, chain, n) WHERE status = 'v
 -- Drafts that are held while their seller has no name.
 CREATE INDEX invoices_nameless ON invoices ((document #>> '{seller,key}'), customer_id)
     WHERE status = 'draft' AND held IS NOT NULL AND document #>> '{seller,name}' = '';
--- Live numbers that begin as those of test clocks do. No new ones come.
-CREATE INDEX invoices_live_as_test ON invoices (seller, prefix)
-    WHERE series = 'live' AND starts_with(prefix, 'TEST-');
 
 -- tiers: as billing.Line shows them. of_invoice: what a correction or credit corrects.
 -- billed_before: of a correction, the quantity that was billed before it.
@@ -186,7 +176,6 @@ CREATE TRIGGER invoice_on_clock BEFORE INSERT ON invoices FOR EACH ROW EXECUTE F
 
 -- One-off charges: a line of the next invoice. Ids are unique for ever. seq: of charges of one instant,
 -- the earlier has the lower.
-CREATE SEQUENCE charges_seq;
 CREATE TABLE charges (
     customer_id  bigint NOT NULL REFERENCES customers (id),
     id           text   NOT NULL,
@@ -196,10 +185,9 @@ CREATE TABLE charges (
     at           bigint NOT NULL,
     payload      bigint NOT NULL,
     invoice_id   uuid   REFERENCES invoices (id),
-    seq          bigint DEFAULT nextval('charges_seq'),
+    seq          bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
     PRIMARY KEY (customer_id, id)
 );
-ALTER SEQUENCE charges_seq OWNED BY charges.seq;
 CREATE INDEX charges_unclaimed ON charges (customer_id) WHERE invoice_id IS NULL;
 CREATE INDEX charges_invoice ON charges (invoice_id) WHERE invoice_id IS NOT NULL;
 

@@ -13,11 +13,11 @@ CREATE FUNCTION invoice_open(of_invoice uuid) RETURNS bigint LANGUAGE sql AS $$
 $$;
 
 -- Finalized invoices and their lines never change, but for the next status. Beside it only why an invoice
--- is void may be set, and by nodes of the version before what a payment was. What is paid is open again
--- only where a payment was reversed. What becomes void has no payment that stands.
+-- is void may be set. What is paid or credited has nothing open, and is open again only where a payment
+-- was reversed. What becomes void has no payment that stands.
 CREATE FUNCTION invoice_stands() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    may_change text[] := ARRAY['status', 'previous'];
+    may_change text[] := ARRAY['status'];
 BEGIN
     IF TG_OP = 'INSERT' THEN
         RAISE EXCEPTION 'an invoice begins as a draft' USING ERRCODE = 'restrict_violation';
@@ -26,7 +26,8 @@ BEGIN
         RAISE EXCEPTION 'invoice % is finalized and cannot be deleted', OLD.id USING ERRCODE = 'restrict_violation';
     END IF;
     IF OLD.status <> NEW.status AND NOT (CASE
-        WHEN (OLD.status, NEW.status) IN (('draft', 'finalized'), ('draft', 'paid'), ('finalized', 'paid'), ('finalized', 'credited'), ('paid', 'credited')) THEN true
+        WHEN (OLD.status, NEW.status) IN (('draft', 'finalized'), ('draft', 'paid')) THEN true
+        WHEN (OLD.status, NEW.status) IN (('finalized', 'paid'), ('finalized', 'credited'), ('paid', 'credited')) THEN invoice_open(OLD.id) <= 0
         WHEN (OLD.status, NEW.status) IN (('paid', 'finalized'), ('credited', 'finalized')) THEN invoice_open(OLD.id) > 0
         WHEN (OLD.status, NEW.status) IN (('finalized', 'void'), ('paid', 'void')) THEN
             OLD.kind <> 'credit_note' AND (OLD.status = 'finalized' OR OLD.total_minor > 0)
@@ -38,9 +39,8 @@ BEGIN
     IF OLD.status = 'draft' THEN
         RETURN NEW;
     END IF;
-    IF OLD.status <> NEW.status THEN
-        may_change := may_change || CASE NEW.status
-            WHEN 'paid' THEN ARRAY['reference', 'paid_at', 'paid_minor'] WHEN 'void' THEN ARRAY['void_reason'] END;
+    IF OLD.status <> NEW.status AND NEW.status = 'void' THEN
+        may_change := may_change || ARRAY['void_reason'];
     END IF;
     IF to_jsonb(OLD) - may_change IS DISTINCT FROM to_jsonb(NEW) - may_change THEN
         RAISE EXCEPTION 'invoice % is finalized and cannot be changed', OLD.id USING ERRCODE = 'restrict_violation';
@@ -48,36 +48,19 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- Keeps what follows from a status, for nodes of both versions. A node of the version before notes a
--- payment by the status alone, and says of a note nothing of what was open.
+-- Keeps the rows of what is unpaid as the status is. A credit note has said where its money went.
 CREATE FUNCTION invoice_moves() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    is_open bigint;
 BEGIN
     IF NEW.kind = 'credit_note' THEN
         IF NOT EXISTS (SELECT FROM note_money WHERE note_id = NEW.id) THEN
-            is_open := least(-NEW.total_minor, greatest(0, invoice_open(NEW.of)));
-            INSERT INTO note_money (note_id, invoice_id, open_minor, carried_minor, outside_minor, returned_minor)
-            SELECT NEW.id, NEW.of, is_open, CASE WHEN c.there THEN -NEW.total_minor - is_open ELSE 0 END, CASE WHEN c.there THEN 0 ELSE -NEW.total_minor - is_open END, 0
-            FROM (SELECT EXISTS (SELECT FROM credits WHERE customer_id = NEW.customer_id AND id = 'carried:' || NEW.id) AS there) c;
-            UPDATE invoices SET status = 'paid' WHERE id = NEW.of AND status = 'finalized' AND invoice_open(id) <= 0;
+            RAISE EXCEPTION 'credit note % does not say where its money went', NEW.id USING ERRCODE = 'restrict_violation';
         END IF;
-        RETURN NULL;
-    END IF;
-    IF NEW.status = 'finalized' THEN
+    ELSIF NEW.status = 'finalized' THEN
         INSERT INTO unpaid_invoices (invoice_id, customer_id, clock_id, due_at, period_end)
         SELECT NEW.id, NEW.customer_id, NEW.clock_id, greatest(coalesce(NEW.due_at, NEW.finalized_at), max(p.reversed_at)), NEW.period_end
         FROM payments p WHERE p.invoice_id = NEW.id;
     ELSE
         DELETE FROM unpaid_invoices WHERE invoice_id = NEW.id;
-    END IF;
-    IF NEW.status = 'paid' AND OLD.status = 'finalized' THEN
-        is_open := invoice_open(NEW.id);
-        IF is_open > 0 THEN
-            INSERT INTO payments (invoice_id, n, customer_id, kind, amount_minor, reference, at)
-            SELECT NEW.id, 1 + coalesce(max(n), 0), NEW.customer_id, 'payment', is_open, NEW.reference, coalesce(NEW.paid_at, NEW.finalized_at)
-            FROM payments WHERE invoice_id = NEW.id;
-        END IF;
     END IF;
     RETURN NULL;
 END $$;

@@ -97,8 +97,7 @@ type Invoice struct {
 	PaidAt      *int64      // when the last payment came, of what is paid; nil: it is not, or notes took all that was open
 	VoidReason  string
 	Reason      string // why a credit note was made
-	Digested    []byte // as stored, see Digest; nil of a draft
-	DigestForm  int    // of Digested, see assembly.Digest
+	Digested    []byte // as stored, see assembly.Digest; nil of a draft
 }
 
 // Series is the series that the invoice gets its number from.
@@ -162,8 +161,7 @@ const (
 )
 
 // Priced is what the units of a line cost beyond the included ones, in major units, as the price
-// says it. It is empty where tiers price the line, and in lines that were finalized before lines
-// said their price.
+// says it. It is empty where tiers price the line.
 type Priced struct {
 	UnitPrice    string // of model per_unit
 	PackageSize  int64  // of model package
@@ -183,17 +181,11 @@ type TierLine = client.TierLine
 
 // SameTier reports whether two tiers are equal.
 func SameTier(t, other TierLine) bool {
-	return t.Quantity == other.Quantity && t.Amount == other.Amount &&
-		alike(t.UpTo, other.UpTo) && alike(t.UnitPrice, other.UnitPrice) && alike(t.FlatPrice, other.FlatPrice)
+	return t.Quantity == other.Quantity && t.Amount == other.Amount && t.UnitPrice == other.UnitPrice &&
+		alike(t.UpTo, other.UpTo) && alike(t.FlatPrice, other.FlatPrice)
 }
 
 func alike[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
-
-// SaysPrice reports whether the line says what it was priced by. One that was finalized before
-// lines said it does not, nor one that no unit and no tier adds to.
-func (l *Line) SaysPrice() bool {
-	return l.Priced != Priced{} || l.Applied != "" || len(l.Tiers) > 0 && l.Tiers[0].UnitPrice != nil
-}
 
 // Tax is one tax of an invoice.
 type Tax struct {

@@ -315,11 +315,10 @@ func totals(taxed rating.Taxed, inclusive bool) (billing.Totals, []billing.Tax) 
 // Finalize is a draft that is not held, or a new credit note, as it is finalized at an instant, µs,
 // with the seller's next number. It is due DueDays calendar days later, at the same time of day by the
 // clock of the customer's zone, and paid at once where nothing is due. A credit note stays
-// paid, without an instant of it, and has no day to pay. Its digest is to be of the newest form. The
-// error is calendar.ErrUnknownZone.
+// paid, without an instant of it, and has no day to pay. The error is calendar.ErrUnknownZone.
 func Finalize(draft billing.Invoice, number, at int64) (billing.Invoice, error) {
 	draft.Number = Number(draft.Seller.Prefix, number)
-	draft.FinalizedAt, draft.DigestForm = &at, newestForm
+	draft.FinalizedAt = &at
 	if draft.Kind == billing.KindCreditNote {
 		return draft, nil
 	}

@@ -8,38 +8,18 @@ import (
 	"quotad/internal/billing"
 )
 
-// The forms of digests. Each invoice keeps the number of its own.
-const (
-	firstForm  = 1 // of what lines said before they said their price
-	pricesForm = 2 // of their prices, too
-	papersForm = 3 // of all that papers say of the seller, of the account and of taxes
-	newestForm = 4 // of the levels that lines bill
-)
-
-// FormError says that a digest has a form which only a newer version knows.
-type FormError struct{ Form int }
-
-func (e *FormError) Error() string {
-	return fmt.Sprintf("the digest is of form %d, which this version does not know: ask a newer one", e.Form)
-}
-
 // Digest is the SHA-256 of what a finalized invoice says and never changes, to notice if it
-// does. It is of the form DigestForm, see Finalize. Left out are what may change (status, the
-// payment's instant, amount and reference, why it is void, the customer's key, which erasing takes,
-// what credit notes took off), what only drafts need (when to finalize, days to pay, held, waiting),
-// the seller's prefix, which the number begins with, which line `unused` gives back, and the number of the invoice that it is about,
-// whose id it has.
+// does. Left out are what may change (status, the payment's instant, amount and reference, why it is
+// void, the customer's key, which erasing takes, what credit notes took off), what only drafts need
+// (when to finalize, days to pay, held, waiting), the seller's prefix, which the number begins with,
+// which line `unused` gives back, and the number of the invoice that it is about, whose id it has.
 //
 // What is hashed is the JSON of digestForm: its fields in their order, without spaces, instants
 // in µs, an empty list as []. The form is written out here, so that a field that invoices get
-// later changes no digest. Another form needs another number. The error is a FormError, or that of
-// an invoice that cannot be written.
+// later changes no digest. The error is that of an invoice that cannot be written.
 func Digest(inv *billing.Invoice) ([]byte, error) {
-	if inv.DigestForm < firstForm || inv.DigestForm > newestForm {
-		return nil, &FormError{inv.DigestForm}
-	}
 	form := digestForm{
-		Form: inv.DigestForm, ID: inv.ID, Number: inv.Number, Kind: inv.Kind, Customer: inv.Customer, Currency: inv.Currency,
+		ID: inv.ID, Number: inv.Number, Kind: inv.Kind, Customer: inv.Customer, Currency: inv.Currency,
 		Chain: inv.Chain, N: inv.N, PeriodStart: inv.PeriodStart, PeriodEnd: inv.PeriodEnd,
 		PlanID: inv.PlanID, PriceVersion: inv.PriceVersion, Of: inv.Of,
 		Lines: make([]digestLine, len(inv.Lines)), Taxes: make([]digestTax, len(inv.Taxes)),
@@ -48,16 +28,13 @@ func Digest(inv *billing.Invoice) ([]byte, error) {
 		Seller:      digestParty{Key: inv.Seller.Key, Name: inv.Seller.Name, Address: list(inv.Seller.Address), TaxID: inv.Seller.TaxID},
 		Buyer:       digestParty{Name: inv.Buyer.Name, Address: list(inv.Buyer.Address), Country: inv.Buyer.Country, TaxID: inv.Buyer.TaxID},
 		MadeAt:      inv.MadeAt,
-		FinalizedAt: inv.FinalizedAt, DueAt: inv.DueAt, Zone: inv.Zone, Reason: inv.Reason,
+		FinalizedAt: inv.FinalizedAt, DueAt: inv.DueAt, Zone: inv.Zone, Reason: inv.Reason, Paper: paperOf(inv),
 	}
 	for i := range inv.Lines {
-		form.Lines[i] = digestOf(&inv.Lines[i], inv.DigestForm)
+		form.Lines[i] = digestOf(&inv.Lines[i])
 	}
 	for i, t := range inv.Taxes {
 		form.Taxes[i] = digestTax{t.Name, t.Percent, t.Inclusive, t.BaseMinor, t.TaxMinor}
-	}
-	if inv.DigestForm >= papersForm {
-		form.Paper = paperOf(inv)
 	}
 	raw, err := json.Marshal(form)
 	if err != nil {
@@ -67,32 +44,23 @@ func Digest(inv *billing.Invoice) ([]byte, error) {
 	return sum[:], nil
 }
 
-// digestOf is a line in a form.
-func digestOf(l *billing.Line, form int) digestLine {
+// digestOf is a line in the form.
+func digestOf(l *billing.Line) digestLine {
 	line := digestLine{
 		l.N, l.Kind, l.Meter, l.Description, l.From, l.To, l.Quantity, l.Included,
-		l.PlanVersion, make([]digestTier, len(l.Tiers)), l.AmountMinor, l.OfInvoice, l.OfLine, l.Before, nil, nil,
+		l.PlanVersion, make([]digestTier, len(l.Tiers)), l.AmountMinor, l.OfInvoice, l.OfLine, l.Before,
+		digestPrice{l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied}, digestLevel{l.Level.By, l.Level.Exact},
 	}
 	for i, t := range l.Tiers {
-		line.Tiers[i] = digestTier{t.UpTo, t.Quantity, t.Amount}
-	}
-	if form == firstForm {
-		return line
-	}
-	if form >= newestForm && l.Level != (billing.LineLevel{}) {
-		line.Level = &digestLevel{l.Level.By, l.Level.Exact}
-	}
-	line.Price = &digestPrice{l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied, make([]digestTierPrice, len(l.Tiers))}
-	for i, t := range l.Tiers {
-		line.Price.Tiers[i] = digestTierPrice{t.UnitPrice, t.FlatPrice}
+		line.Tiers[i] = digestTier{t.UpTo, t.Quantity, t.Amount, t.UnitPrice, t.FlatPrice}
 	}
 	return line
 }
 
-// paperOf is what the third form has more.
-func paperOf(inv *billing.Invoice) *digestPaper {
+// paperOf is what only papers say.
+func paperOf(inv *billing.Invoice) digestPaper {
 	s := &inv.Seller
-	p := &digestPaper{
+	p := digestPaper{
 		Country: s.Country, Registration: s.Registration, Email: s.Email, Payment: list(s.Payment), Footer: list(s.Footer),
 		OrderReference: inv.OrderReference, Notes: list(inv.Notes), TaxNotes: make([]string, len(inv.Taxes)),
 	}
@@ -111,7 +79,6 @@ func list(of []string) []string {
 
 // digestForm and what it holds are never changed.
 type digestForm struct {
-	Form                   int
 	ID, Number, Kind       string
 	Customer               int64
 	Currency               string
@@ -128,7 +95,7 @@ type digestForm struct {
 	MadeAt                 int64
 	FinalizedAt, DueAt     *int64
 	Zone, Reason           string
-	Paper                  *digestPaper `json:",omitempty"` // from the third form on
+	Paper                  digestPaper
 }
 
 type digestLine struct {
@@ -143,16 +110,18 @@ type digestLine struct {
 	OfInvoice          string
 	OfLine             int
 	Before             int64
-	Price              *digestPrice `json:",omitempty"` // from the second form on
-	Level              *digestLevel `json:",omitempty"` // from the fourth form on
+	Price              digestPrice
+	Level              digestLevel
 }
 
 type digestLevel struct{ By, Exact string }
 
 type digestTier struct {
-	UpTo     *int64
-	Quantity int64
-	Amount   string
+	UpTo      *int64
+	Quantity  int64
+	Amount    string
+	UnitPrice string
+	FlatPrice *string
 }
 
 type digestPrice struct {
@@ -160,10 +129,7 @@ type digestPrice struct {
 	PackageSize  int64
 	PackagePrice string
 	Applied      string
-	Tiers        []digestTierPrice // in the order of the line's
 }
-
-type digestTierPrice struct{ UnitPrice, FlatPrice *string }
 
 type digestPaper struct {
 	Country, Registration, Email string // the seller's

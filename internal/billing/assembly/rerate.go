@@ -55,9 +55,6 @@ func (r *rerating) usage(lines []billing.Line) {
 		}
 		meters = slices.Delete(meters, at, at+1)
 		again, err := r.again(l)
-		if !l.SaysPrice() {
-			again = withoutPrice(again)
-		}
 		switch {
 		case err != nil:
 			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The quantity cannot be rated: " + err.Error(), Found: l.AmountMinor})
@@ -91,15 +88,6 @@ func (r *rerating) again(l *billing.Line) (line billing.Line, err error) {
 	}
 	line, _, err = r.t.LevelLine(meter, level)
 	return line, err
-}
-
-// withoutPrice is a line as one that was finalized before lines said their price.
-func withoutPrice(l billing.Line) billing.Line {
-	l.Priced, l.Applied, l.Tiers = billing.Priced{}, "", slices.Clone(l.Tiers)
-	for i := range l.Tiers {
-		l.Tiers[i].UnitPrice, l.Tiers[i].FlatPrice = nil, nil
-	}
-	return l
 }
 
 // base expects the whole base in arrears. In advance, only the rest may be there, which earlier

@@ -2,7 +2,6 @@ package closing
 
 import (
 	"bytes"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/invoices"
-	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
 )
 
@@ -37,8 +35,7 @@ func priceWorld(t *testing.T) (w *world, acme int64) {
 	return w, acme
 }
 
-// pricesOf is what an invoice's lines say of their prices, the form of its digest, and whether the digest
-// is right.
+// pricesOf is what an invoice's lines say of their prices, and whether its digest is right.
 func (w *world) pricesOf(i *billing.Invoice) string {
 	w.Helper()
 	var b strings.Builder
@@ -46,14 +43,11 @@ func (w *world) pricesOf(i *billing.Invoice) string {
 		l := &i.Lines[n]
 		fmt.Fprintf(&b, "%s %s %s/%d/%s/%s", l.Kind, l.Meter, l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied)
 		for _, t := range l.Tiers {
-			unit, flat := "?", "?"
-			if t.UnitPrice != nil {
-				unit = *t.UnitPrice
-			}
+			flat := "?"
 			if t.FlatPrice != nil {
 				flat = *t.FlatPrice
 			}
-			fmt.Fprintf(&b, " [%s %s]", unit, flat)
+			fmt.Fprintf(&b, " [%s %s]", t.UnitPrice, flat)
 		}
 		b.WriteString("; ")
 	}
@@ -65,35 +59,11 @@ func (w *world) pricesOf(i *billing.Invoice) string {
 	if !bytes.Equal(sum, i.Digested) {
 		return b.String() + "another digest"
 	}
-	return b.String() + fmt.Sprintf("form %d", i.DigestForm)
+	return b.String() + "its digest"
 }
 
-// What lines of January say, and what they say if a version wrote them that knew no prices.
-const (
-	saidPrices  = "base  /0//; usage api 0.0500/0//minimum; usage mail /3/2/; usage disk /0// [1 0.5] [0.1 ?]; usage fax /0//maximum [1 ?]; "
-	saidNothing = "base  /0//; usage api /0//; usage mail /0//; usage disk /0// [? ?] [? ?]; usage fax /0// [? ?]; "
-)
-
-// unsay makes the lines of drafts as the version before writes them.
-func (w *world) unsay() {
-	w.Helper()
-	w.exec(`UPDATE invoice_lines l SET unit_price = NULL, package_size = NULL, package_price = NULL, applied = NULL, tiers = coalesce((
-			SELECT jsonb_agg(t - 'unit_price' - 'flat_price' ORDER BY n) FROM jsonb_array_elements(tiers) WITH ORDINALITY AS e (t, n)), '[]')
-		FROM invoices i WHERE i.id = l.invoice_id AND i.status = 'draft'`)
-}
-
-// finalizeAsBefore finalizes a draft by the statement of the version before.
-func (w *world) finalizeAsBefore(i *billing.Invoice) {
-	w.Helper()
-	number := pgtest.Query[int64](w, w.url, `UPDATE sellers SET next_number = next_number + 1 WHERE key = $1 RETURNING next_number - 1`, i.Seller.Key)
-	final, err := assembly.Finalize(*i, number, i.FinalizeAt)
-	w.check(err)
-	final.DigestForm = 1
-	sum, err := assembly.Digest(&final)
-	w.check(err)
-	w.exec(`UPDATE invoices SET status = $2, finalized_at = $3, due_at = $4, seller = $5, number = $6, prefix = $7, digest = decode($8, 'hex') WHERE id = $1::uuid`,
-		i.ID, final.Status, *final.FinalizedAt, *final.DueAt, final.Seller.Key, number, final.Seller.Prefix, hex.EncodeToString(sum))
-}
+// saidPrices is what lines of January say.
+const saidPrices = "base  /0//; usage api 0.0500/0//minimum; usage mail /3/2/; usage disk /0// [1 0.5] [0.1 ?]; usage fax /0//maximum [1 ?]; "
 
 func (w *world) exec(statement string, args ...any) {
 	w.Helper()
@@ -113,77 +83,10 @@ func TestLinesKeepTheirPrice(t *testing.T) {
 	w, acme := priceWorld(t)
 	w.same("the draft", w.pricesOf(w.stored(acme)[0]), saidPrices+"draft")
 	w.clock("2026-02-01T02:00:00Z")
-	w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 4")
+	w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"its digest")
 }
 
-// Beside nodes of the version before: whoever wrote the lines, and whoever finalizes, the digest is of
-// the form that the invoice names.
-func TestFormsOfDigestsSideBySide(t *testing.T) {
-	t.Run("the lines are of before", func(t *testing.T) {
-		w, acme := priceWorld(t)
-		w.unsay()
-		w.same("the draft", w.pricesOf(w.stored(acme)[0]), saidNothing+"draft")
-		w.clock("2026-02-01T02:00:00Z")
-		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 4")
-	})
-	t.Run("their tiers are not", func(t *testing.T) {
-		w, acme := priceWorld(t)
-		w.exec(`UPDATE invoice_lines SET unit_price = NULL WHERE meter = 'api'`)
-		w.clock("2026-02-01T02:00:00Z")
-		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 4")
-	})
-	t.Run("a node of before finalizes", func(t *testing.T) {
-		w, acme := priceWorld(t)
-		w.finalizeAsBefore(w.stored(acme)[0])
-		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 1")
-	})
-	t.Run("a draft that a node has held", func(t *testing.T) {
-		w := newWorld(t)
-		planstest.Declare(w, w.store, "api")
-		w.plan("dear", 0, `[{"meter":"api","model":"per_unit","unit_price":"1000000"}]`)
-		planstest.SetClock(w, w.store, "clock", "2026-01-01T00:00:00Z")
-		dear := w.customer("dear", "dear")
-		w.hit("dear", "api", 10_000_000) // 10¹⁵ minor units
-		w.clock("2026-02-01T02:00:00Z")
-		draft := w.stored(dear)[0]
-		if draft.Status != billing.StatusDraft || draft.Held == "" || draft.DigestForm != 1 {
-			t.Errorf("%s, held %q, of form %d: a node of before does not write the form", draft.Status, draft.Held, draft.DigestForm)
-		}
-	})
-}
-
-// An invoice that was finalized before lines said their price never says one, whatever comes.
-func TestLinesOfBeforeSayNothing(t *testing.T) {
-	w, acme := priceWorld(t)
-	w.unsay()
-	w.finalizeAsBefore(w.stored(acme)[0])
-	of := w.stored(acme)[0]
-	w.same("finalized before", w.pricesOf(of), saidNothing+"form 1")
-	_, err := w.invoices.Pay(w.Context(), of.ID, 0, "bank", invoices.Once{})
-	w.check(err)
-	_, _, err = w.invoices.CreditNote(w.Context(), of.ID, assembly.NoteRequest{
-		Lines: []assembly.NoteLine{{N: 2, AmountMinor: 1}}, Reason: "gift", To: assembly.Outside,
-	}, "note", 1)
-	w.check(err)
-	w.clock("2026-03-02T00:00:00Z")
-	all := w.stored(acme)
-	if len(all) != 3 {
-		t.Fatalf("%d invoices", len(all))
-	}
-	for _, i := range all {
-		want := saidNothing + "form 1"
-		switch {
-		case i.Kind == billing.KindCreditNote:
-			want = "usage api /0//; form 4"
-		case i.ID != of.ID:
-			want = "base  /0//; usage api 0.0500/0//minimum; usage mail /3/2/; usage disk /0//; usage fax /0//; form 4"
-		}
-		w.same(i.Number, w.pricesOf(i), want)
-	}
-}
-
-// Charges of one instant come in the order in which they were made, whatever their ids are. Those that
-// were made before there was an order keep theirs, and come first.
+// Charges of one instant come in the order in which they were made, whatever their ids are.
 func TestChargesKeepTheirOrder(t *testing.T) {
 	w := newWorld(t)
 	w.plan("pro", 2000, `[]`)
@@ -195,11 +98,6 @@ func TestChargesKeepTheirOrder(t *testing.T) {
 		w.check(err)
 		want = append(want, id)
 	}
-	for _, id := range []string{"before b", "before a"} {
-		charge(id)
-		w.exec(`UPDATE charges SET seq = NULL WHERE id = $1`, id)
-	}
-	slices.Sort(want)
 	for _, id := range []string{"z", "a", "m", "b", "y"} {
 		charge(id)
 	}

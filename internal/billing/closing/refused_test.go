@@ -40,6 +40,9 @@ func goOn(prefix, number string) string {
 	return `INSERT INTO seller_skips VALUES ('default', 'test', '` + prefix + `', ` + number + `); `
 }
 
+// payAll is a payment of all that is due of the finalized invoice.
+const payAll = `INSERT INTO payments (invoice_id, n, customer_id, kind, amount_minor, at) SELECT id, 1, customer_id, 'payment', amount_due_minor, 1 FROM invoices WHERE id = FINAL; `
+
 // aKind is one more invoice of the same kind and period as another.
 func aKind(of string) string {
 	return `INSERT INTO invoices (id, customer_id, kind, status, currency, chain, n, period_start, period_end, plan_id, price_version, made_at, finalize_at)
@@ -100,17 +103,8 @@ var refusals = []refusal{
 
 	{"a finalized invoice's total", `UPDATE invoices SET total_minor = 1 WHERE id = FINAL`, "cannot be changed"},
 	{"a paid invoice's taxes", `UPDATE invoices SET document = jsonb_set(document, '{taxes}', '[]') || '{"x":1}' WHERE id = PAID`, "cannot be changed"},
-	{"a total beside the next status", `UPDATE invoices SET status = 'paid', total_minor = 1 WHERE id = FINAL`, "cannot be changed"},
-	{"a number beside the next status", `UPDATE invoices SET status = 'paid', number = number + 100 WHERE id = FINAL`, "cannot be changed"},
-	{"the reference of what is paid", `UPDATE invoices SET reference = 'other' WHERE id = PAID`, "cannot be changed"},
-	{"when a finalized invoice was paid, which it is not", `UPDATE invoices SET paid_at = 1 WHERE id = FINAL`, "cannot be changed"},
-	{"when a paid invoice was paid", `UPDATE invoices SET paid_at = 1 WHERE id = PAID`, "cannot be changed"},
-	{"how much of a paid invoice was paid", `UPDATE invoices SET paid_minor = 1 WHERE id = PAID`, "cannot be changed"},
-	{"when an invoice was paid that becomes void", `UPDATE invoices SET status = 'void', paid_at = 1 WHERE id = FINAL`, "cannot be changed"},
-	{"how much was paid of an invoice that is credited", `UPDATE invoices SET status = 'credited', paid_minor = 1 WHERE id = PAID`, "cannot be changed"},
-	{"the form of a finalized invoice's digest", `UPDATE invoices SET digest_form = 1 WHERE id = FINAL`, "cannot be changed"},
-	{"the form of a digest beside the next status", `UPDATE invoices SET status = 'paid', digest_form = 1 WHERE id = FINAL`, "cannot be changed"},
-	{"a reference of what becomes void", `UPDATE invoices SET status = 'void', reference = 'x' WHERE id = FINAL`, "cannot be changed"},
+	{"a total beside the next status", payAll + `UPDATE invoices SET status = 'paid', total_minor = 1 WHERE id = FINAL`, "cannot be changed"},
+	{"a number beside the next status", payAll + `UPDATE invoices SET status = 'paid', number = number + 100 WHERE id = FINAL`, "cannot be changed"},
 	{"a void invoice's reason", `UPDATE invoices SET void_reason = 'other' WHERE id = VOID`, "cannot be changed"},
 	{"a credit note's amount", `UPDATE invoices SET subtotal_minor = 0 WHERE id = NOTE`, "cannot be changed"},
 	{"a finalized invoice is deleted", `DELETE FROM invoices WHERE id = FINAL`, "cannot be deleted"},
@@ -132,10 +126,12 @@ var refusals = []refusal{
 	{"an adjustment comes to a finalized invoice", `INSERT INTO line_adjustments VALUES (FINAL, ACME, 1, 0, gen_random_uuid(), 1, 0, '')`, "lines cannot be changed"},
 	{"all adjustments' places are deleted", `TRUNCATE line_adjustments`, "cannot be emptied"},
 
-	{"a finalized invoice is paid", `UPDATE invoices SET status = 'paid', reference = 'x', paid_at = 1, paid_minor = 2 WHERE id = FINAL`, ok},
-	{"a node of the version before notes a payment", `UPDATE invoices SET status = 'paid', reference = 'x' WHERE id = FINAL`, ok},
+	{"a finalized invoice is paid", payAll + `UPDATE invoices SET status = 'paid' WHERE id = FINAL`, ok},
+	{"a finalized invoice is paid, and something is open", strings.Replace(payAll, "amount_due_minor,", "amount_due_minor - 1,", 1) + `UPDATE invoices SET status = 'paid' WHERE id = FINAL`, "cannot become"},
+	{"a finalized invoice is paid by nothing", `UPDATE invoices SET status = 'paid' WHERE id = FINAL`, "cannot become"},
 	{"a finalized invoice becomes void", `UPDATE invoices SET status = 'void', void_reason = 'x' WHERE id = FINAL`, ok},
-	{"a finalized invoice is credited", `UPDATE invoices SET status = 'credited' WHERE id = FINAL`, ok},
+	{"a finalized invoice is credited", payAll + `UPDATE invoices SET status = 'credited' WHERE id = FINAL`, ok},
+	{"a finalized invoice is credited, and something is open", `UPDATE invoices SET status = 'credited' WHERE id = FINAL`, "cannot become"},
 	{"a paid invoice is credited", `UPDATE invoices SET status = 'credited' WHERE id = PAID`, ok},
 	{"an invoice that begins paid", strings.Replace(aKind("VOID"), "'draft'", "'paid'", 1), "begins as a draft"},
 }

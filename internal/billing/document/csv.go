@@ -37,8 +37,7 @@ func CSV(inv *billing.Invoice) ([]byte, error) {
 	return written(rows)
 }
 
-// tierCell is the tiers of a line in one cell: "up to 100: 30 × 0.1 + 5 = 8; above 100: …". A tier of a line
-// that does not say its prices is "up to 100: 30 = 8".
+// tierCell is the tiers of a line in one cell: "up to 100: 30 × 0.1 + 5 = 8; above 100: …".
 func tierCell(of []billing.TierLine) string {
 	var b strings.Builder
 	last := "all" // the tier's name, if it has no bound
@@ -52,10 +51,7 @@ func tierCell(of []billing.TierLine) string {
 		} else {
 			b.WriteString(last)
 		}
-		b.WriteString(": " + number(t.Quantity))
-		if t.UnitPrice != nil {
-			b.WriteString(" × " + *t.UnitPrice)
-		}
+		b.WriteString(": " + number(t.Quantity) + " × " + t.UnitPrice)
 		if t.FlatPrice != nil {
 			b.WriteString(" + " + *t.FlatPrice)
 		}

@@ -26,9 +26,9 @@ func sample() billing.Invoice {
 		Lines: []billing.Line{
 			{Kind: billing.LineBase, Description: "Base price, Pro", From: march, To: end, AmountMinor: 4900},
 			{Kind: billing.LineUsage, Meter: "requests", Description: "API calls: 1,234,567 × request", From: march, To: end, Quantity: 1234567, Included: 100000, AmountMinor: 79346, Tiers: []billing.TierLine{
-				{UpTo: new(int64(500000)), Quantity: 500000, Amount: "500", UnitPrice: new("0.001")},
-				{UpTo: new(int64(1000000)), Quantity: 500000, Amount: "250", UnitPrice: new("0.0005")},
-				{Quantity: 134567, Amount: "43.45670", UnitPrice: new("0.0003"), FlatPrice: new("3.0866")},
+				{UpTo: new(int64(500000)), Quantity: 500000, Amount: "500", UnitPrice: "0.001"},
+				{UpTo: new(int64(1000000)), Quantity: 500000, Amount: "250", UnitPrice: "0.0005"},
+				{Quantity: 134567, Amount: "43.45670", UnitPrice: "0.0003", FlatPrice: new("3.0866")},
 			}},
 			{Kind: billing.LineUsage, Meter: "storage", Description: "Storage: 250 × GB", From: march, To: end, Quantity: 250, AmountMinor: 2500, Priced: billing.Priced{UnitPrice: "0.10"}},
 			{Kind: billing.LineMinimum, Description: "Difference to the minimum price, Pro", From: march, To: end, AmountMinor: 254},
@@ -166,7 +166,7 @@ func priced() billing.Invoice {
 	inv := sample()
 	unit := func(price string) billing.Priced { return billing.Priced{UnitPrice: price} }
 	pack := billing.Priced{PackageSize: 1000, PackagePrice: "2"}
-	tier := billing.TierLine{UpTo: new(int64(100)), Quantity: 30, Amount: "8.0000", UnitPrice: new("0.1"), FlatPrice: new("5")}
+	tier := billing.TierLine{UpTo: new(int64(100)), Quantity: 30, Amount: "8.0000", UnitPrice: "0.1", FlatPrice: new("5")}
 	inv.Lines = []billing.Line{
 		{Meter: "calls", Quantity: 1040, Included: 1000, Priced: unit("0.05"), AmountMinor: 200},
 		{Meter: "idle", Priced: unit("0.05")},

@@ -108,16 +108,13 @@ func (a amounts) corrected(l *billing.Line) []string {
 func (a amounts) tiers(l *billing.Line) (rows []tierRow) {
 	last := "" // the bound of the tier before
 	for _, t := range l.Tiers {
-		row := tierRow{Range: "All units", Units: count(t.Quantity), Amount: a.exact(t.Amount)}
+		row := tierRow{Range: "All units", Units: count(t.Quantity) + " × " + a.exact(t.UnitPrice), Amount: a.exact(t.Amount)}
 		switch {
 		case t.UpTo != nil:
 			last = count(*t.UpTo)
 			row.Range = "Up to " + last
 		case last != "":
 			row.Range = "Above " + last
-		}
-		if t.UnitPrice != nil {
-			row.Units += " × " + a.exact(*t.UnitPrice)
 		}
 		if t.FlatPrice != nil {
 			row.Units += " and " + a.exact(*t.FlatPrice) + " flat"

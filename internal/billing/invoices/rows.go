@@ -43,9 +43,6 @@ type invoiceRow struct {
 	AmountDueMinor int64    `json:"amount_due_minor"`
 	Document       document `json:"document"`
 	Digest         *string  `json:"digest"`
-	DigestForm     int      `json:"digest_form"`
-	PaidAt         *int64   `json:"paid_at"`
-	PaidMinor      *int64   `json:"paid_minor"`
 	Held           *string  `json:"held"`
 }
 
@@ -64,10 +61,6 @@ type document struct {
 	Waiting []billing.Corrected `json:"waiting,omitempty"`
 }
 
-// draftForm is the column digest_form of a draft, and of what nodes of the version before finalize,
-// which do not write it.
-const draftForm = 1
-
 // rowOf is the row of an invoice. number is 0 for a draft.
 func rowOf(i *billing.Invoice, number int64) invoiceRow {
 	r := invoiceRow{
@@ -77,15 +70,11 @@ func rowOf(i *billing.Invoice, number int64) invoiceRow {
 		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor,
 		CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, Held: text(i.Held),
 		Series:   billing.SeriesLive,
-		Document: document{i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.OrderReference, i.Notes, i.Waiting}, DigestForm: draftForm,
+		Document: document{i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.OrderReference, i.Notes, i.Waiting},
 	}
 	if number > 0 {
 		digest := `\x` + hex.EncodeToString(i.Digested)
 		r.Series, r.Number, r.Seller, r.Prefix, r.Digest = i.Series(), &number, &i.Seller.Key, &i.Seller.Prefix, &digest
-		r.DigestForm = i.DigestForm
-		if r.PaidAt = i.PaidAt; r.PaidAt != nil { // nothing is due
-			r.PaidMinor = new(int64)
-		}
 	}
 	return r
 }
@@ -112,7 +101,7 @@ const updateInvoices = `
 	UPDATE invoices i SET status = r.status, finalized_at = r.finalized_at, due_at = r.due_at, seller = r.seller, series = r.series, number = r.number,
 		prefix = r.prefix, subtotal_minor = r.subtotal_minor, tax_minor = r.tax_minor, total_minor = r.total_minor,
 		credits_minor = r.credits_minor, amount_due_minor = r.amount_due_minor, document = r.document, digest = r.digest, held = r.held,
-		finalize_at = r.finalize_at, digest_form = r.digest_form, paid_at = r.paid_at, paid_minor = r.paid_minor
+		finalize_at = r.finalize_at
 	FROM jsonb_populate_recordset(NULL::invoices, $1) r WHERE i.id = r.id`
 
 // lineRow is a row of invoice_lines.
@@ -233,7 +222,7 @@ const invoiceColumns = `
 	coalesce((SELECT o.prefix || o.number FROM invoices o WHERE o.id = i.of), ''),
 	coalesce((SELECT -sum(o.total_minor) FROM invoices o WHERE o.of = i.id AND o.kind = 'credit_note'), 0)::bigint,
 	i.subtotal_minor, i.tax_minor, i.total_minor, i.credits_minor, i.amount_due_minor, i.document,
-	i.made_at, i.finalize_at, i.finalized_at, i.due_at, coalesce(i.held, ''), coalesce(i.void_reason, ''), i.digest, i.digest_form,
+	i.made_at, i.finalize_at, i.finalized_at, i.due_at, coalesce(i.held, ''), coalesce(i.void_reason, ''), i.digest,
 	(SELECT jsonb_agg(to_jsonb(y) ORDER BY y.n) FROM (
 		SELECT n, kind, amount_minor, reference, at, reversed_at, reversal_reason AS reason FROM payments p WHERE p.invoice_id = i.id) y),
 	coalesce((SELECT sum(m.open_minor) FROM note_money m WHERE m.invoice_id = i.id), 0)::bigint,
@@ -248,7 +237,7 @@ func scanInvoice(row pgx.CollectableRow) (*billing.Invoice, error) {
 	err := row.Scan(&i.ID, &i.Number, &i.Kind, &i.Status, &i.Customer, &i.CustomerKey, &i.TestClock, &i.Currency, &i.Chain, &i.N,
 		&i.PeriodStart, &i.PeriodEnd, &i.PlanID, &i.PriceVersion, &i.Of, &i.OfNumber, &i.CreditedMinor,
 		&i.SubtotalMinor, &i.TaxMinor, &i.TotalMinor, &i.CreditsMinor, &i.AmountDueMinor, &raw,
-		&i.MadeAt, &i.FinalizeAt, &i.FinalizedAt, &i.DueAt, &i.Held, &i.VoidReason, &i.Digested, &i.DigestForm, &paid, &i.NotedMinor, &money, &overdue)
+		&i.MadeAt, &i.FinalizeAt, &i.FinalizedAt, &i.DueAt, &i.Held, &i.VoidReason, &i.Digested, &paid, &i.NotedMinor, &money, &overdue)
 	if err != nil {
 		return nil, err
 	}

@@ -21,33 +21,15 @@ type standings struct {
 	usage map[billing.Corrected]*assembly.Standing
 }
 
-// givenBack are lines `unused` of final invoices that nodes of before wrote, which do not say what they
-// give back, as far as they are of the period (chain, n) of a customer: those of its own invoice, and
-// those that went on from one that became void.
-const givenBack = `
-	SELECT u.amount_minor FROM invoices k JOIN invoice_lines u ON u.invoice_id = k.id AND u.kind = 'unused' AND u.of_invoice IS NULL AND u.base_invoice IS NULL
-	WHERE k.customer_id = i.customer_id AND k.chain = i.chain AND k.n = p.n AND k.kind = 'period' AND k.status <> 'void' AND k.status <> 'draft'
-	UNION ALL
-	SELECT u.amount_minor FROM invoices v JOIN invoice_lines u ON u.of_invoice = v.id AND u.kind = 'unused' AND u.base_invoice IS NULL
-	JOIN invoices k ON k.id = u.invoice_id AND k.status <> 'void' AND k.status <> 'draft'
-	WHERE v.customer_id = i.customer_id AND v.chain = i.chain AND v.n = p.n AND v.kind = 'period' AND v.status = 'void'`
-
-// What an opening holds of a base in advance is of its own period, and what another invoice holds is
-// of the period that follows. Corrections count from their draft on, where their amounts are fixed;
-// unused counts when it is final. Of a void invoice it counts only if no other one holds the base. OFFSET 0
-// has that one looked up by its key.
+// Corrections count from their draft on, where their amounts are fixed; unused counts when it is final.
 const readStandingRows = `
 	SELECT i.id::text, l.n, l.kind, coalesce(l.meter, ''), coalesce(l.of_invoice::text, ''), l.amount_minor, c.amount,
-		CASE WHEN l.kind = 'base' AND p.n IS NOT NULL AND NOT (i.status = 'void' AND EXISTS (SELECT FROM invoices h
-			WHERE h.customer_id = i.customer_id AND h.chain = i.chain AND h.n = i.n AND h.kind = i.kind AND h.kind <> 'credit_note' AND h.status <> 'void' OFFSET 0))
-			THEN (SELECT coalesce(-sum(g.amount_minor), 0) FROM (` + givenBack + `) g) ELSE 0 END::bigint
-			+ CASE WHEN l.kind = 'base' THEN (SELECT coalesce(-sum(u.amount_minor), 0) FROM invoice_lines u JOIN invoices k ON k.id = u.invoice_id
-				WHERE u.base_invoice = i.id AND u.base_line = l.n AND k.status <> 'void' AND k.status <> 'draft') ELSE 0 END::bigint,
+		CASE WHEN l.kind = 'base' THEN (SELECT coalesce(-sum(u.amount_minor), 0) FROM invoice_lines u JOIN invoices k ON k.id = u.invoice_id
+			WHERE u.base_invoice = i.id AND u.base_line = l.n AND k.status <> 'void' AND k.status <> 'draft') ELSE 0 END::bigint,
 		(c.noted - (SELECT coalesce(sum(x.amount_minor), 0) FROM invoice_lines x WHERE x.of_invoice = i.id AND x.of_line = l.n))::bigint
 	FROM (SELECT DISTINCT unnest($1::uuid[]) AS id) w
 	JOIN invoices i ON i.id = w.id AND i.kind <> 'credit_note'
 	JOIN invoice_lines l ON l.invoice_id = i.id
-	CROSS JOIN LATERAL (SELECT CASE WHEN i.kind = 'opening' THEN i.n WHEN l.from_at >= i.period_end THEN i.n + 1 END AS n) p
 	CROSS JOIN LATERAL (
 		SELECT coalesce(sum(x.amount_minor), 0)::bigint AS amount, coalesce(-sum((
 			SELECT sum(y.amount_minor) FROM invoice_lines y WHERE y.of_invoice = x.invoice_id AND y.of_line = x.n)), 0) AS noted

@@ -259,11 +259,10 @@ func queueSellers(b *pgx.Batch, tasks []*Task) {
 	}, readSellerRows, slices.Collect(maps.Keys(of)))
 }
 
-// Charges of one instant come in the order of seq. Those that were made before there was one have
-// none, and keep the order of their ids.
+// Charges of one instant come in the order of seq.
 const readUnclaimed = `
 	SELECT customer_id, id, description, amount_minor, currency, at FROM charges
-	WHERE customer_id = ANY ($1) AND invoice_id IS NULL ORDER BY customer_id, at, seq NULLS FIRST, id`
+	WHERE customer_id = ANY ($1) AND invoice_id IS NULL ORDER BY customer_id, at, seq`
 
 // queueCharges finds the charges that no invoice has taken yet.
 func queueCharges(b *pgx.Batch, tasks []*Task) {

@@ -124,7 +124,7 @@ type TierAmount struct {
 	UpTo      *int64  `json:"up_to"`      // of the price, counted after the included units; nil: the last tier
 	Quantity  int64   `json:"quantity"`   // units in the tier
 	Amount    string  `json:"amount"`     // in major units, exact, the tier's flat price in it
-	UnitPrice *string `json:"unit_price"` // of the tier, in major units
+	UnitPrice string  `json:"unit_price"` // of the tier, in major units
 	FlatPrice *string `json:"flat_price"` // nil: none
 }
 
@@ -247,6 +247,6 @@ func (t *tier) charge(line *Line, exact *apd.Decimal, units *big.Int) error {
 	if err := add(&amount, &t.flat); err != nil {
 		return err
 	}
-	line.Tiers = append(line.Tiers, TierAmount{UpTo: t.upTo, Quantity: whole(units), Amount: text(&amount), UnitPrice: &t.unitPrice, FlatPrice: t.flatPrice})
+	line.Tiers = append(line.Tiers, TierAmount{UpTo: t.upTo, Quantity: whole(units), Amount: text(&amount), UnitPrice: t.unitPrice, FlatPrice: t.flatPrice})
 	return add(exact, &amount)
 }

@@ -86,7 +86,7 @@ func TestLinesAreThoseOfTheNaiveWay(t *testing.T) {
 		listed := 0
 		for i := range p.Tiers {
 			if tier := want.tiers[i]; tier != nil {
-				if g := got.Tiers[listed]; g.Quantity != tier.units || rat(g.Amount).Cmp(tier.amount) != 0 || !reflect.DeepEqual(plans.Tier{UpTo: g.UpTo, UnitPrice: *g.UnitPrice, FlatPrice: g.FlatPrice}, p.Tiers[i]) {
+				if g := got.Tiers[listed]; g.Quantity != tier.units || rat(g.Amount).Cmp(tier.amount) != 0 || !reflect.DeepEqual(plans.Tier{UpTo: g.UpTo, UnitPrice: g.UnitPrice, FlatPrice: g.FlatPrice}, p.Tiers[i]) {
 					t.Fatalf("tier %d: got %+v, want %+v", i, g, tier)
 				}
 				listed++

@@ -75,24 +75,24 @@ func TestLinesOfEachModel(t *testing.T) {
 			plans.Price{Model: "graduated", Tiers: tiers, Included: 4},
 			26,
 			rating.Line{Included: 4, Overage: 22, Exact: "15.21", AmountMinor: 1521, Tiers: []rating.TierAmount{
-				{ptr(int64(10)), 10, "9", ptr("0"), ptr("9")}, {ptr(int64(20)), 10, "5", ptr("0.50"), nil}, {nil, 2, "1.21", ptr("0.105"), ptr("1.000")},
+				{ptr(int64(10)), 10, "9", "0", ptr("9")}, {ptr(int64(20)), 10, "5", "0.50", nil}, {nil, 2, "1.21", "0.105", ptr("1.000")},
 			}},
 		},
 		"graduated to the end of a tier": {
 			plans.Price{Model: "graduated", Tiers: tiers},
 			10,
-			rating.Line{Overage: 10, Exact: "9", AmountMinor: 900, Tiers: []rating.TierAmount{{ptr(int64(10)), 10, "9", ptr("0"), ptr("9")}}},
+			rating.Line{Overage: 10, Exact: "9", AmountMinor: 900, Tiers: []rating.TierAmount{{ptr(int64(10)), 10, "9", "0", ptr("9")}}},
 		},
 		"graduated, no unit": {plans.Price{Model: "graduated", Tiers: tiers, Included: 4}, 4, rating.Line{Included: 4, Exact: "0"}},
 		"volume": {
 			plans.Price{Model: "volume", Tiers: tiers, Included: 4},
 			26,
-			rating.Line{Included: 4, Overage: 22, Exact: "3.31", AmountMinor: 331, Tiers: []rating.TierAmount{{nil, 22, "3.31", ptr("0.105"), ptr("1.000")}}},
+			rating.Line{Included: 4, Overage: 22, Exact: "3.31", AmountMinor: 331, Tiers: []rating.TierAmount{{nil, 22, "3.31", "0.105", ptr("1.000")}}},
 		},
 		"volume to the end of a tier": {
 			plans.Price{Model: "volume", Tiers: tiers},
 			20,
-			rating.Line{Overage: 20, Exact: "10", AmountMinor: 1000, Tiers: []rating.TierAmount{{ptr(int64(20)), 20, "10", ptr("0.50"), nil}}},
+			rating.Line{Overage: 20, Exact: "10", AmountMinor: 1000, Tiers: []rating.TierAmount{{ptr(int64(20)), 20, "10", "0.50", nil}}},
 		},
 		"volume, no unit": {plans.Price{Model: "volume", Tiers: tiers}, 0, rating.Line{Exact: "0"}},
 	} {
@@ -308,7 +308,7 @@ func TestCompiledPricesAreTheirOwn(t *testing.T) {
 	from := plans.Price{Model: "graduated", MaximumMinor: ptr(int64(700)), Tiers: []plans.Tier{{UpTo: ptr(int64(5)), UnitPrice: "1", FlatPrice: ptr("0")}, {UnitPrice: "2"}}}
 	price := compile(t, from, 2)
 	*from.MaximumMinor, *from.Tiers[0].UpTo, *from.Tiers[0].FlatPrice, from.Tiers[1].UnitPrice = 1, 1, "9", "9"
-	if got, err := price.Rate(6, month); err != nil || got.AmountMinor != 700 || *got.Tiers[0].UpTo != 5 || *got.Tiers[0].FlatPrice != "0" || *got.Tiers[1].UnitPrice != "2" {
+	if got, err := price.Rate(6, month); err != nil || got.AmountMinor != 700 || *got.Tiers[0].UpTo != 5 || *got.Tiers[0].FlatPrice != "0" || got.Tiers[1].UnitPrice != "2" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -24,14 +24,14 @@ type counted struct {
 	queued []usage.Key
 }
 
-// taken is an adjustment as an invoice took it. What was not copied is nil.
+// taken is an adjustment as an invoice took it.
 type taken struct {
 	usage.Key
 	invoice string
 	void    bool // the invoice is
-	at      *int64
-	cost    *int64
-	reason  *string
+	at      int64
+	cost    int64
+	reason  string
 }
 
 // $1 customers, $2 meters, $3–$4 the hours of each.
@@ -171,7 +171,7 @@ func (p *page) copies(context.Context) error {
 			switch e := (Disagreement{Meter: c.l.Meter}).on(t.Hour); {
 			case !there:
 				p.tell(UsageIsBilled, c.i, e.says(fmt.Sprintf("Line %d: an adjustment of this hour that invoice %s took is gone.", c.l.N, t.invoice)))
-			case t.cost == nil || t.at == nil || t.reason == nil || *t.cost != a.Cost || *t.at != a.At || *t.reason != a.Reason:
+			case t.cost != a.Cost || t.at != a.At || t.reason != a.Reason:
 				p.tell(UsageIsBilled, c.i, e.says(fmt.Sprintf(
 					"Line %d: an adjustment of %d units in this hour has another cost, instant or reason than invoice %s says that it took.", c.l.N, a.Cost, t.invoice)))
 			}

@@ -213,10 +213,6 @@ func (p *page) numbers(ctx context.Context) error {
 func (p *page) digests(context.Context) error {
 	for _, i := range p.invoices {
 		digest, err := assembly.Digest(i)
-		if newer, ok := errors.AsType[*assembly.FormError](err); ok {
-			p.tell(DigestsMatch, i, Disagreement{}.says(newer.Error()))
-			continue
-		}
 		if err != nil {
 			return err
 		}
