@@ -1,12 +1,10 @@
 package catalog
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota/model"
 	"quotad/internal/testkit/planstest"
 )
 
@@ -44,26 +42,4 @@ func TestRatesOfAnOverrideThatNoLongerFits(t *testing.T) {
 	next.Limits[0].Window = "365d"
 	planstest.PutPlan(t, r.store, "basic", next)
 	r.are(t, "the plan's", 5, 6)
-}
-
-// An older node writes no rates. From the end on, which nothing else tells, they count.
-func TestRatesOfAnEndingOverrideThatAnOlderNodeDeletes(t *testing.T) {
-	t.Parallel()
-	r := newRated(t)
-	ends := r.putEnding(t, plans.OverrideInput{Limit: 0})
-	if _, err := r.store.Pool().Exec(t.Context(), `DELETE FROM overrides`); err != nil {
-		t.Fatal(err)
-	}
-	planstest.PutPlan(t, r.store, "basic", rate(6))
-	c := idleCatalog(t, r.url, testOptions())
-	if got, _ := ratesOf(t, c, "acme"); !slices.Equal(got, []int64{5, 6}) {
-		t.Errorf("before its end: %v", got)
-	}
-	target := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
-	if target.Over(ends.UnixMicro()) == nil {
-		t.Error("nobody is told of the end")
-	}
-	if got, _ := ratesOf(t, c, "acme"); !slices.Equal(got, []int64{5, 0, 6}) {
-		t.Errorf("after its end: %v", got)
-	}
 }

@@ -288,25 +288,3 @@ func TestTheClocksHistoryHasItsBound(t *testing.T) {
 		t.Errorf("a history of %d numbers", n)
 	}
 }
-
-// TestRatesOfAnOlderNodesWrites: a version of quotad that does not know limit_rates writes none.
-func TestRatesOfAnOlderNodesWrites(t *testing.T) {
-	t.Parallel()
-	r := newRated(t)
-	planstest.PutCustomer(t, r.store, "acme", planstest.OnPlan("basic"))
-	r.put(t, plans.OverrideInput{Limit: 60})
-	if _, err := r.store.Pool().Exec(t.Context(), `UPDATE limit_rates SET rates[4] = 61`); err != nil {
-		t.Fatal(err)
-	}
-	c := idleCatalog(t, r.url, testOptions())
-	if got, _ := ratesOf(t, c, "acme"); !slices.Equal(got, []int64{60}) {
-		t.Errorf("rates that do not lead to the limit that counts: %v", got)
-	}
-	if _, err := r.store.Pool().Exec(t.Context(), `DELETE FROM overrides`); err != nil {
-		t.Fatal(err)
-	}
-	planstest.PutPlan(t, r.store, "basic", rate(6))
-	if got, _ := ratesOf(t, idleCatalog(t, r.url, testOptions()), "acme"); !slices.Equal(got, []int64{5, 6}) {
-		t.Errorf("an override that an older node has deleted: %v", got)
-	}
-}

@@ -181,11 +181,6 @@ func newTerms(history uint64, e *customerEntry, now int64, on *onPlan, p *planEn
 			t.ends = *at
 		}
 	}
-	for _, own := range e.rates { // its rates may be believed from there on, see limit
-		if at := own.Until; at != nil && *at > own.At && *at > t.now && (t.ends == 0 || *at < t.ends) {
-			t.ends = *at
-		}
-	}
 	return t
 }
 
@@ -284,8 +279,8 @@ func (t *terms) limit(l *model.Limit) *model.Limit {
 	if t.before != nil {
 		own = t.changedRates(l.Name, own, plan, clock)
 	}
-	// Rates up to the end of an override that counts no more are not believed before that end: the
-	// override does not fit the plan any more, or a node that does not know these rates has deleted it.
+	// Rates up to the end of an override do not count before that end where the override does not fit
+	// the plan any more.
 	if own != nil && !overridden && (own.Until == nil || *own.Until > own.At && *own.Until > t.now) {
 		own = nil
 	}
