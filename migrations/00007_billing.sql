@@ -77,33 +77,6 @@ CREATE TABLE seller_calls (
     seller text   NOT NULL REFERENCES sellers (key) ON DELETE CASCADE
 );
 
--- +goose StatementBegin
-CREATE FUNCTION seller_named() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO seller_calls (seller) VALUES (NEW.key);
-    RETURN NULL;
-END $$;
-
--- Another prefix goes on with its own numbers: 1, or after the last that it gave.
-CREATE FUNCTION seller_prefixed() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO seller_numbers (seller, series, prefix, next_number)
-        VALUES (OLD.key, 'live', OLD.prefix, OLD.next_number), (OLD.key, 'test', 'TEST-' || OLD.prefix, OLD.next_test_number)
-        ON CONFLICT (seller, series, prefix) DO UPDATE SET next_number = excluded.next_number;
-    NEW.next_number := coalesce((SELECT next_number FROM seller_numbers
-        WHERE seller = NEW.key AND series = 'live' AND prefix = NEW.prefix), 1);
-    NEW.next_test_number := coalesce((SELECT next_number FROM seller_numbers
-        WHERE seller = NEW.key AND series = 'test' AND prefix = 'TEST-' || NEW.prefix), 1);
-    DELETE FROM seller_numbers WHERE seller = NEW.key
-        AND (series, prefix) IN (('live', NEW.prefix), ('test', 'TEST-' || NEW.prefix));
-    RETURN NEW;
-END $$;
--- +goose StatementEnd
-CREATE TRIGGER seller_named AFTER UPDATE OF name ON sellers
-    FOR EACH ROW WHEN (OLD.name = '' AND NEW.name <> '') EXECUTE FUNCTION seller_named();
-CREATE TRIGGER seller_prefixed BEFORE UPDATE OF prefix ON sellers
-    FOR EACH ROW WHEN (OLD.prefix <> NEW.prefix) EXECUTE FUNCTION seller_prefixed();
-
 -- How a customer is billed. There is a row for each customer that is not anonymous.
 -- starts_set_at: when starts_at was written last. currency: fixed when the first period opens.
 -- break_from, break_to: billing ended and began again, the last time that it did.
@@ -234,4 +207,3 @@ CREATE TABLE owed_calls (
 -- +goose Down
 DROP TABLE owed_calls, clock_calls, open_periods, periods, billing_accounts, seller_calls, seller_skips, seller_numbers, sellers,
     customer_prices, customer_terms;
-DROP FUNCTION seller_named, seller_prefixed;

@@ -10,7 +10,7 @@ import (
 )
 
 // A draft whose seller has no name is held, and is not due again before the seller has one. Then
-// the database adds a row to seller_calls, and the worker makes the drafts due, some at a time.
+// PutSeller adds a row to seller_calls, and the worker makes the drafts due, some at a time.
 //
 // No draft is missed. Who holds one looks at the seller under a lock, and has it until the commit.
 // So the name comes later, and the call finds the draft; or it was there before, and the draft is

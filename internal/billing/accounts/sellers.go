@@ -107,7 +107,6 @@ func (in *SellerInput) check() checked {
 
 const lockSeller = getSeller + ` FOR UPDATE`
 
-// The trigger seller_prefixed gives another prefix its next numbers.
 const putSeller = `
 	INSERT INTO sellers (key, name, address, country, tax_id, registration, email, payment, footer, prefix, credit_note_prefix, change)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
@@ -115,6 +114,26 @@ const putSeller = `
 		registration = excluded.registration, email = excluded.email, payment = excluded.payment, footer = excluded.footer,
 		prefix = excluded.prefix, credit_note_prefix = excluded.credit_note_prefix, change = excluded.change
 	RETURNING next_number`
+
+// leavePrefix keeps the next numbers of the seller's prefix, which it leaves.
+const leavePrefix = `
+	INSERT INTO seller_numbers (seller, series, prefix, next_number)
+	SELECT s.key, w.series, w.prefix, w.next FROM sellers s,
+		LATERAL (VALUES ('live', s.prefix, s.next_number), ('test', 'TEST-' || s.prefix, s.next_test_number)) AS w (series, prefix, next)
+	WHERE s.key = $1
+	ON CONFLICT (seller, series, prefix) DO UPDATE SET next_number = excluded.next_number`
+
+// takePrefix gives the seller a prefix with its next numbers: 1, or after the last that it gave.
+const takePrefix = `
+	WITH t AS (
+		DELETE FROM seller_numbers WHERE seller = $1 AND (series, prefix) IN (('live', $2), ('test', 'TEST-' || $2))
+		RETURNING series, next_number)
+	UPDATE sellers SET prefix = $2, next_number = coalesce((SELECT next_number FROM t WHERE series = 'live'), 1),
+		next_test_number = coalesce((SELECT next_number FROM t WHERE series = 'test'), 1)
+	WHERE key = $1`
+
+// callSeller has the drafts tried that wait for the seller's name, see WakeNamed.
+const callSeller = `INSERT INTO seller_calls (seller) VALUES ($1)`
 
 // skipTo has the seller's invoices go on with a number that is larger than the next one.
 const skipTo = `
@@ -176,6 +195,9 @@ func (as *Accounts) writeSeller(ctx context.Context, w *store.Writing, old *Sell
 			return nil, err
 		}
 	}
+	if err := moveSeller(ctx, w, old, in); err != nil {
+		return nil, err
+	}
 	s.Change = w.Number
 	var next int64
 	err := w.QueryRow(ctx, putSeller, in.Key, in.Name, in.Address, in.Country, in.TaxID, in.Registration, in.Email, in.Payment, in.Footer,
@@ -191,4 +213,19 @@ func (as *Accounts) writeSeller(ctx context.Context, w *store.Writing, old *Sell
 	}
 	_, err = w.Exec(ctx, skipTo, in.Key, s.NextNumber)
 	return s, err
+}
+
+// moveSeller does what follows from another prefix of a seller that is there, and from its first name.
+func moveSeller(ctx context.Context, w *store.Writing, old *Seller, in *SellerInput) error {
+	var err error
+	if old.Key != "" && in.Prefix != old.Prefix {
+		_, err = w.Exec(ctx, leavePrefix, in.Key)
+		if err == nil {
+			_, err = w.Exec(ctx, takePrefix, in.Key, in.Prefix)
+		}
+	}
+	if err == nil && old.Key != "" && old.Name == "" && in.Name != "" {
+		_, err = w.Exec(ctx, callSeller, in.Key)
+	}
+	return err
 }

@@ -281,18 +281,4 @@ func TestPrefixesOfTestClocksAreRefused(t *testing.T) {
 			t.Errorf("%q: %v", prefix, err)
 		}
 	}
-	// Such a prefix was given live numbers once. Without its beginning it is that of the tests.
-	live, clock := newBilled(t, pgtest.NewDatabase(t), 1, 1)
-	pgtest.Exec(t, live.url, `UPDATE sellers SET prefix = 'TEST-A'`)
-	testkit.Eventually(t, "a number is given", func() bool {
-		clock.Set(clock.At.Load() + 3600e6)
-		live.check(live.worker.WorkOff(t.Context()))
-		return planstest.Count(t, live.store, `count(*) FROM invoices WHERE number IS NOT NULL`) == 1
-	})
-	for prefix, want := range map[string]bool{"A": false, "B": true} {
-		_, _, err := live.accounts.PutSeller(t.Context(), accounts.SellerInput{Seller: billing.Seller{Key: "default", Name: "Us", Prefix: prefix}}, plans.Precondition{})
-		if (err == nil) != want {
-			t.Errorf("%q: %v", prefix, err)
-		}
-	}
 }

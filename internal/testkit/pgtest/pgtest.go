@@ -132,7 +132,7 @@ func nameSeller(ctx context.Context, databaseURL string) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, `UPDATE sellers SET name = '`+SellerName+`'; DELETE FROM seller_calls`)
+	_, err = conn.Exec(ctx, `UPDATE sellers SET name = '`+SellerName+`'`)
 	return err
 }
 
