@@ -14,28 +14,26 @@ CREATE TABLE sessions (
     data        jsonb  NOT NULL,
     expires_at  bigint NOT NULL,
     customer_id bigint REFERENCES customers (id) ON DELETE CASCADE,
-    key_id      text
+    key_id      text   NOT NULL,
+    CONSTRAINT sessions_of_customers CHECK ((customer_id IS NOT NULL) = (data ? 'customer'))
 );
 CREATE INDEX sessions_expiry ON sessions (expires_at);
-CREATE INDEX sessions_customer ON sessions ((data ->> 'customer')) WHERE data ? 'customer';
 CREATE INDEX sessions_customer_id ON sessions (customer_id) WHERE customer_id IS NOT NULL;
 CREATE INDEX sessions_key ON sessions (key_id);
 
 -- spent_at: when the link opened a session; it opens one only. Both are µs since the Unix epoch.
 CREATE TABLE portal_links (
     token        bytea  PRIMARY KEY,
-    customer     text   NOT NULL,
     path         text   NOT NULL,
     return_url   text   NOT NULL,
     embed_origin text   NOT NULL,
     theme        text   NOT NULL,
     expires_at   bigint NOT NULL,
     spent_at     bigint,
-    customer_id  bigint REFERENCES customers (id) ON DELETE CASCADE,
-    key_id       text
+    customer_id  bigint NOT NULL REFERENCES customers (id) ON DELETE CASCADE,
+    key_id       text   NOT NULL
 );
 CREATE INDEX portal_links_expiry ON portal_links (expires_at);
-CREATE INDEX portal_links_customer ON portal_links (customer);
 CREATE INDEX portal_links_customer_id ON portal_links (customer_id);
 CREATE INDEX portal_links_key ON portal_links (key_id);
 

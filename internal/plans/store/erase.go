@@ -101,7 +101,7 @@ func (s *Store) EraseCustomer(ctx context.Context, key string) (c *plans.Custome
 		if _, err := w.Exec(ctx, removeOverrides, c.ID); err != nil {
 			return err
 		}
-		if _, err := w.Exec(ctx, endSessionsOf, c.ID, key); err != nil {
+		if _, err := w.Exec(ctx, endSessionsOf, c.ID); err != nil {
 			return err
 		}
 		if _, err := w.Exec(ctx, recordErasure, w.Number, key, w.Now.UnixMicro(), c.ID); err != nil {

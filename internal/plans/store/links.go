@@ -19,8 +19,8 @@ const tokenBytes = 32
 const linkedCustomer = `SELECT id FROM customers WHERE key = $1 AND archived_at IS NULL FOR KEY SHARE`
 
 const insertLink = `
-	INSERT INTO portal_links (token, customer, path, return_url, embed_origin, theme, expires_at, customer_id, key_id)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	INSERT INTO portal_links (token, path, return_url, embed_origin, theme, expires_at, customer_id, key_id)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 
 // CreatePortalLink makes a link and returns its token, which is kept nowhere. The link can be
 // used until expires, µs, as long as its customer is there and the key with the id keyID lives.
@@ -39,7 +39,7 @@ func (s *Store) CreatePortalLink(ctx context.Context, l plans.PortalLink, expire
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, insertLink, hashOf(token), l.Customer, l.Path, l.ReturnURL, l.EmbedOrigin, l.Theme, expires, id, keyID); err != nil {
+		if _, err := tx.Exec(ctx, insertLink, hashOf(token), l.Path, l.ReturnURL, l.EmbedOrigin, l.Theme, expires, id, keyID); err != nil {
 			return err
 		}
 		return Audit(ctx, tx, plans.Audited{
@@ -49,10 +49,11 @@ func (s *Store) CreatePortalLink(ctx context.Context, l plans.PortalLink, expire
 	return token, err
 }
 
-// linkOpens leaves out links that a node of the version before made: they belong to a key.
-const linkOpens = lives + `AND s.spent_at IS NULL AND s.customer_id IS NOT NULL `
+const linkOpens = lives + `AND s.spent_at IS NULL `
 
-const lookAtLink = `SELECT customer, path, return_url, embed_origin, theme FROM portal_links s WHERE s.token = $1 AND` + linkOpens
+const lookAtLink = `
+	SELECT c.key, s.path, s.return_url, s.embed_origin, s.theme FROM portal_links s JOIN customers c ON c.id = s.customer_id
+	WHERE s.token = $1 AND` + linkOpens
 
 // PortalLink is what a link would open at now, µs. It spends nothing. plans.ErrLinkOver when the
 // link was used, has ended, or never was.
@@ -63,7 +64,7 @@ func (s *Store) PortalLink(ctx context.Context, token string, now int64) (plans.
 // linkSpent is whose link was used, and which key made it.
 type linkSpent struct {
 	Customer int64
-	Key      *string
+	Key      string
 }
 
 // enteringCustomer takes the customer before the link, as erasing and forgetting do.
@@ -91,10 +92,9 @@ func (s *Store) EnterPortal(ctx context.Context, link string, now int64, token s
 	})
 }
 
-// endSessionsOf also ends what a node of the version before made for the customer's key.
 const endSessionsOf = `
-	WITH links AS (DELETE FROM portal_links WHERE customer_id = $1 OR customer_id IS NULL AND customer = $2)
-	DELETE FROM sessions WHERE customer_id = $1 OR customer_id IS NULL AND data ->> 'customer' = $2 AND data ? 'customer'`
+	WITH links AS (DELETE FROM portal_links WHERE customer_id = $1)
+	DELETE FROM sessions WHERE customer_id = $1`
 
 const endSessionsOfKey = `
 	WITH links AS (DELETE FROM portal_links WHERE key_id = $1)

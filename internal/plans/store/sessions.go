@@ -15,17 +15,13 @@ import (
 // its customer and with the key that made it.
 const lives = ` s.expires_at > $2
 	AND (s.customer_id IS NULL OR EXISTS (SELECT FROM customers c WHERE c.id = s.customer_id AND c.erased_at IS NULL))
-	AND (s.key_id IS NULL OR EXISTS (
+	AND EXISTS (
 		SELECT FROM keys k WHERE k.id = s.key_id AND k.revoked_at IS NULL
-		   AND (k.expires_at IS NULL OR k.expires_at > timestamptz 'epoch' + $2::bigint * interval '1 microsecond'))) `
-
-// sessionLives also leaves out sessions of the portal that a node of the version before made: they
-// belong to nobody but a key.
-const sessionLives = lives + `AND (s.customer_id IS NULL) = NOT s.data ? 'customer' `
+		   AND (k.expires_at IS NULL OR k.expires_at > timestamptz 'epoch' + $2::bigint * interval '1 microsecond')) `
 
 const findSession = `
 	SELECT s.data, coalesce((SELECT c.change FROM customers c WHERE c.id = s.customer_id), 0)
-	FROM sessions s WHERE s.token = $1 AND` + sessionLives
+	FROM sessions s WHERE s.token = $1 AND` + lives
 
 // FindSession is what a session knows, as JSON, at now, µs; nil when there is none or it is over.
 // change is the newest change of its customer, or 0.
@@ -41,7 +37,7 @@ func (s *Store) FindSession(ctx context.Context, token string, now int64) (data 
 
 const followedSessions = `
 	SELECT s.token FROM sessions s
-	WHERE s.token = ANY ($1) AND NOT EXISTS (SELECT FROM customers c WHERE c.id = s.customer_id AND c.archived_at IS NOT NULL) AND` + sessionLives
+	WHERE s.token = ANY ($1) AND NOT EXISTS (SELECT FROM customers c WHERE c.id = s.customer_id AND c.archived_at IS NOT NULL) AND` + lives
 
 // FollowedSessions are those of the tokens whose session has not ended at now, µs, and whose
 // customer is not archived.
@@ -69,7 +65,7 @@ func (s *Store) CreateSession(ctx context.Context, token string, data []byte, ex
 	return s.exec(ctx, insertSession, hashOf(token), data, expires, nil, key)
 }
 
-const updateSession = `UPDATE sessions s SET data = $3, expires_at = $4 WHERE s.token = $1 AND` + sessionLives
+const updateSession = `UPDATE sessions s SET data = $3, expires_at = $4 WHERE s.token = $1 AND` + lives
 
 // UpdateSession writes what a session knows and when it ends, µs, if it has not ended at now. Else
 // it is plans.ErrSessionOver: a request that was under way at the logout does not bring the session
