@@ -88,7 +88,7 @@ LONGEST := ./internal/quota ./internal/api ./cmd/quotad
 # They look at statements, at bytes or at the tests themselves, where there is no race to be found.
 NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught)$$
 
-TEST_DEPS := go postgres pgbouncer promtool gateways npm chromium
+TEST_DEPS := go postgres pgbouncer promtool gateways faketime npm chromium
 
 .PHONY: test
 test: $(if $(RERUN),$(GOTESTSUM)) ## all tests

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sees to what the targets need, named as arguments: go, postgres, cc, curl,
-# node, npm, chromium, python, shellcheck, wrk, redis, pgbouncer, promtool, gateways. What is there is left alone. On Debian and Ubuntu the
+# node, npm, chromium, python, shellcheck, wrk, redis, pgbouncer, promtool, gateways, faketime. What is there is left alone. On Debian and Ubuntu the
 # rest is installed with apt; elsewhere this says what to install, and fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -144,6 +144,12 @@ dep_gateways() {
     PATH=$PATH:/usr/sbin command -v "$name" >/dev/null || need "$name" "brew install $name" "$name" "$name"
   done
 }
+# The library alone, which steps the clock of a server. The places are those of internal/testkit/pgtest.
+dep_faketime() {
+  compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || compgen -G '/usr/lib*/faketime/libfaketime.so.1' >/dev/null ||
+    compgen -G '/usr/local/lib/faketime/libfaketime.so.1' >/dev/null ||
+    need libfaketime 'brew install libfaketime' libfaketime libfaketime
+}
 dep_node() {
   if command -v node >/dev/null && command -v npm >/dev/null; then return; fi
   need 'Node.js with npm' 'brew install node' 'nodejs npm' nodejs npm
@@ -163,7 +169,7 @@ dep_chromium() {
 
 for dep; do
   case $dep in
-    go | postgres | cc | curl | node | npm | chromium | python | shellcheck | wrk | redis | pgbouncer | promtool | gateways) "dep_$dep" ;;
+    go | postgres | cc | curl | node | npm | chromium | python | shellcheck | wrk | redis | pgbouncer | promtool | gateways | faketime) "dep_$dep" ;;
     *) die "unknown: $dep" ;;
   esac
 done

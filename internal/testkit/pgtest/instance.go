@@ -21,6 +21,7 @@ type Option func(*instanceOptions)
 type instanceOptions struct {
 	settings map[string]string
 	bare     bool
+	clock    bool
 }
 
 // WithSettings adds settings of the server, such as max_connections.
@@ -56,6 +57,10 @@ func Server(t testing.TB, options ...Option) *Instance {
 		NoSync: true, // concerns initdb's files only: no test crashes the machine
 	}}
 	t.Cleanup(s.cleanup)
+	if o.clock {
+		setClock(t, dir, 0)
+		s.opts.BinDir = clockPrograms(t, dir)
+	}
 	s.Start()
 	if !o.bare {
 		if _, err := postgres.Migrate(testkit.Context(t), Patiently(s.URL()), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {

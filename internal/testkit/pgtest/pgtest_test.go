@@ -3,6 +3,7 @@ package pgtest_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"quotad/internal/postgres"
 	"quotad/internal/testkit"
@@ -62,6 +63,33 @@ func TestServerGoesAndComesBack(t *testing.T) {
 	err = conn.QueryRow(ctx, "SELECT current_setting('work_mem'), current_setting('fsync') FROM migrations LIMIT 1").Scan(&workMem, &fsync)
 	if err != nil || workMem != "9MB" || fsync != "on" {
 		t.Errorf("work_mem %s, fsync %s, %v", workMem, fsync, err)
+	}
+}
+
+// The server's clock steps for sessions that there are and for later ones, and what waits is not moved.
+func TestServersClockSteps(t *testing.T) {
+	ctx := testkit.Context(t)
+	s := pgtest.Server(t, pgtest.WithClock(), pgtest.WithoutMigrations())
+	old, err := postgres.Connect(ctx, s.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close(ctx)
+	for _, step := range []time.Duration{0, time.Hour, -time.Hour, 0} {
+		s.StepClock(step)
+		before := time.Now().Add(step - time.Millisecond)
+		var first, waited time.Time
+		if err := old.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&first); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := old.Exec(ctx, "SELECT pg_sleep(0.01)"); err != nil {
+			t.Fatal(err)
+		}
+		waited = pgtest.Query[time.Time](t, s.URL(), "SELECT clock_timestamp()")
+		after := time.Now().Add(step + time.Millisecond)
+		if first.Before(before) || waited.Sub(first) < 10*time.Millisecond || waited.After(after) {
+			t.Errorf("%s: %s, and %s later, between %s and %s", step, first, waited.Sub(first), before, after)
+		}
 	}
 }
 
