@@ -57,7 +57,7 @@ func (c *closers) ask(method, path, body string, random *rand.Rand, into *conten
 		}
 		return done, nil
 	}}
-	a, v, _, err := c.deliver(o, random.IntN(2), random)
+	a, v, _, err := c.deliver(o, random.IntN(closingNodes), random)
 	if err == nil && v != done {
 		err = fmt.Errorf("status %d", a.status)
 	}

@@ -61,14 +61,20 @@ var closingSteps = []closingStep{
 	{killed, "paying was committed", pays, true, true},
 }
 
-// billedCustomers are more than one transaction takes, so that both nodes have some.
+// billedCustomers are more than one transaction takes, so that several nodes have some.
 const billedCustomers = 150
+
+const (
+	closingNodes   = 3
+	closingHitters = 4 // callers who hit a flow meter
+	closingHolders = 8 // callers who take seats, give them up and set them
+)
 
 // betweenCalls is the most that a caller waits before its next call. Callers that never wait take the
 // processors from what they watch: some hundred calls a second meet each step as well as thousands do.
 const betweenCalls = 20 * time.Millisecond
 
-// closers are two nodes that close the periods of the same customers, each with its own way to
+// closers are nodes that close the periods of the same customers, each with its own way to
 // PostgreSQL, and clients that hit on.
 type closers struct {
 	*run
@@ -85,7 +91,7 @@ type closers struct {
 	held     map[string]int64            // seats, likewise
 }
 
-// TestClosingSurvives: periods are closed, drafted, finalized and paid by two nodes under load,
+// TestClosingSurvives: periods are closed, drafted, finalized and paid by three nodes under load,
 // while at each step a node is killed or stopped, or PostgreSQL crashes. Each period has one
 // invoice, numbers have no gap, and each unit is billed in the month that its caller was told. What
 // is held is what callers were told, too.
@@ -93,8 +99,10 @@ func TestClosingSurvives(t *testing.T) {
 	seed := testkit.Seed(t)
 	c := newClosers(t, seed)
 	random := rand.New(rand.NewPCG(seed, 0xb111))
-	for i := range 4 {
+	for i := range closingHitters {
 		c.hits.Go(func() { c.hit(i) })
+	}
+	for i := range closingHolders {
 		c.hits.Go(func() { c.hold(i) })
 	}
 	t.Cleanup(func() { c.stop.Store(true) })
@@ -124,7 +132,7 @@ func newClosers(t *testing.T, seed uint64) *closers {
 	url := c.server.URL()
 	cl := &cluster{t: t, binary: build(t), client: newHTTPClient(), url: url}
 	cl.database = newProxy(t, addressOf(t, url), toPostgres, newDice(seed, 0, stalls))
-	for range 2 {
+	for range closingNodes {
 		way := newProxy(t, addressOf(t, url), toPostgres, newDice(seed, 0, stalls))
 		n := &node{flags: []string{"--lanes=1"}, url: throughProxy(t, url, way)}
 		n.process = launch(t, cl.binary, n.url, n.flags...)
@@ -199,7 +207,7 @@ func (c *closers) hit(client int) {
 		key, cost := billedKey(random.IntN(billedCustomers)), 1+random.Int64N(8)
 		body := fmt.Sprintf(`{"customer":%q,"meter":"api","cost":%d,"id":"h-%d-%d"}`, key, cost, client, n)
 		o := &op{read: readHit, request: request{http.MethodPost, "/v1/hits", body, ""}}
-		a, v, _, err := c.deliver(o, random.IntN(2), random)
+		a, v, _, err := c.deliver(o, random.IntN(closingNodes), random)
 		if err != nil || v != done {
 			c.t.Errorf("a hit of %s: %v", key, err)
 			return
@@ -229,26 +237,26 @@ func (c *closers) strike(s *closingStep, death death, random *rand.Rand) {
 		c.month++
 		moving.Go(c.move)
 	}
-	struck := 0
-	select {
-	case <-traps[0].reached:
-	case <-traps[1].reached:
-		struck = 1
-	case <-time.After(testkit.Patience):
-		c.t.Fatalf("%s: no node came there", what)
+	struck := firstReached(c.t, what, traps)
+	for i, way := range c.ways {
+		if i != struck {
+			way.trap.Store(nil)
+		}
 	}
-	c.ways[1-struck].trap.Store(nil)
 	if death == stopped {
 		c.signal(struck, syscall.SIGSTOP)
 	}
-	// The other node may have come there, too.
-	close(traps[1-struck].over)
+	for i := range traps { // others may have come there, too
+		if i != struck {
+			close(traps[i].over)
+		}
+	}
 	switch death {
 	case killed:
 		c.cluster.strike(struck)
 	case stopped:
 		if s.statement != pays {
-			c.done(what+", by the other node", doneLimit)
+			c.done(what+", by the other nodes", doneLimit)
 		}
 		c.signal(struck, syscall.SIGCONT)
 	case crashed:
@@ -315,7 +323,7 @@ func (c *closers) pay(random *rand.Rand) {
 	for _, i := range list.Items {
 		what := request{http.MethodPost, "/v1/invoices/" + i.ID + "/pay", `{"reference":"bank"}`, ""}
 		testkit.Eventually(c.t, "an invoice is paid", func() bool {
-			a, _ := c.cluster.send(what, random.IntN(2)) // an invoice is no content
+			a, _ := c.cluster.send(what, random.IntN(closingNodes)) // an invoice is no content
 			return a.status == http.StatusOK || a.status == http.StatusConflict
 		})
 	}

@@ -79,6 +79,10 @@ func (c *closers) useUp(step int, ways []*proxy) {
 	}
 	var full atomic.Bool
 	var clients sync.WaitGroup
+	defer func() {
+		full.Store(true)
+		clients.Wait()
+	}()
 	for client := range 8 {
 		random := rand.New(rand.NewPCG(c.seed, uint64(100*step+client)))
 		clients.Go(func() {
@@ -97,16 +101,7 @@ func (c *closers) useUp(step int, ways []*proxy) {
 			}
 		})
 	}
-	struck := 0
-	select {
-	case <-traps[0].reached:
-	case <-traps[1].reached:
-		struck = 1
-	case <-traps[2].reached:
-		struck = 2
-	case <-time.After(testkit.Patience):
-		c.t.Errorf("%s: no node came there", s.name)
-	}
+	struck := firstReached(c.t, s.name, traps)
 	for i, way := range ways {
 		if way.trap.Store(nil); i != struck {
 			close(traps[i].over)
@@ -122,8 +117,6 @@ func (c *closers) useUp(step int, ways []*proxy) {
 		}
 		return true
 	})
-	full.Store(true)
-	clients.Wait()
 }
 
 // usedBy is what a customer has used in the month; below 0 where nobody says.

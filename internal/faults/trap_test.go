@@ -5,6 +5,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/internal/testkit"
 )
 
 // trap waits for a statement on its way to PostgreSQL, or for the commit that follows it on its
@@ -52,6 +56,28 @@ func (t *trap) hold(l *link) {
 	case <-t.over:
 	case <-l.p.closing:
 	}
+}
+
+// firstReached waits until a node came to its trap, and says which.
+func firstReached(t testing.TB, what string, traps []*trap) (first int) {
+	t.Helper()
+	came, over := make(chan int, len(traps)), make(chan struct{})
+	defer close(over)
+	for i, trap := range traps {
+		go func() {
+			select {
+			case <-trap.reached:
+				came <- i
+			case <-over:
+			}
+		}()
+	}
+	select {
+	case first = <-came:
+	case <-time.After(testkit.Patience):
+		t.Fatalf("%s: no node came there", what)
+	}
+	return first
 }
 
 // statements knows what the server was told to prepare, by the names that statements have after
