@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -87,9 +88,19 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
+// moment is a time in which the database takes no login.
+type moment struct{ began, ended time.Time }
+
+// failedRead is a read that was not answered by 200.
+type failedRead struct {
+	moment
+	status int
+}
+
 // keepsAsking sends hits, with an id and without, and reads, until the returned function is called. It then
-// fails the test where an answer was not as it should be.
-func (n *testNode) keepsAsking() (stop func()) {
+// fails the test where an answer was not as it should be. Reads that were under way in one of the moments may be
+// 503; hits may not.
+func (n *testNode) keepsAsking() (stop func(without ...moment)) {
 	ids, over := 0, make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -105,28 +116,56 @@ func (n *testNode) keepsAsking() (stop func()) {
 			}
 		}
 	})
+	var mu sync.Mutex
+	var failed []failedRead
+	for range 3 {
+		running.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				r := failedRead{moment: moment{began: time.Now()}}
+				if r.status = n.status("GET", "/v1/customers/acme/quota", ""); r.status != 200 {
+					r.ended = time.Now()
+					mu.Lock()
+					failed = append(failed, r)
+					mu.Unlock()
+				}
+			}
+		})
+	}
 	hits, stopHits := n.flood(3, "POST", "/v1/hits", hitOf("acme", "requests", ""))
-	reads, stopReads := n.flood(3, "GET", "/v1/customers/acme/quota", "")
-	stop = sync.OnceFunc(func() {
-		n.t.Helper()
+	end := sync.OnceFunc(func() {
 		stopHits()
-		stopReads()
 		close(over)
 		running.Wait()
-		for _, counts := range []*sync.Map{hits, reads} {
-			counts.Range(func(status, count any) bool {
-				if status != 200 {
-					n.t.Errorf("%v answers of status %v", count, status)
-				}
-				return true
-			})
+	})
+	n.t.Cleanup(end) // of a test that failed before
+	return func(without ...moment) {
+		n.t.Helper()
+		end()
+		hits.Range(func(status, count any) bool {
+			if status != 200 {
+				n.t.Errorf("%v hits of status %v", count, status)
+			}
+			return true
+		})
+		for _, r := range failed {
+			if r.status != 503 || !slices.ContainsFunc(without, r.overlaps) {
+				n.t.Errorf("a read of status %d, from %s to %s; no login was possible in %v", r.status, r.began, r.ended, without)
+				break
+			}
 		}
 		if degraded := n.outcomes("degraded"); degraded > 0 {
 			n.t.Errorf("%d hits were let in without the database", degraded)
 		}
-	})
-	n.t.Cleanup(stop) // of a test that failed before
-	return stop
+	}
+}
+
+func (m moment) overlaps(other moment) bool {
+	return !m.ended.Before(other.began) && !other.ended.Before(m.began)
 }
 
 // renewed ends all sessions of the database between two hits, so that each is made again.
@@ -156,7 +195,7 @@ func TestURLFileIsReadAgain(t *testing.T) {
 	server := withPasswords(t)
 	file := filepath.Join(t.TempDir(), "url")
 	urlOf := func(role, password string) string {
-		return strings.Replace(server.URL(), "quotad@", role+":"+password+"@", 1) + short + "\n"
+		return strings.Replace(pgtest.Patiently(server.URL()), "quotad@", role+":"+password+"@", 1) + short + "\n"
 	}
 	write(t, file, urlOf("quotad", "first"))
 	p := program{lookupEnv: func(name string) (string, bool) {
@@ -190,21 +229,27 @@ func TestURLFileIsReadAgain(t *testing.T) {
 	n.renewed(server.AdminURL())
 }
 
-// So is a new password in a file of passwords.
+// So is a new password in a file of passwords. The role has neither password from the change on until the
+// file is written. A read that needs a connection then may fail, and no hit does.
 func TestPassfileIsReadAgain(t *testing.T) {
 	server := withPasswords(t)
 	file := filepath.Join(t.TempDir(), "passwords")
 	write(t, file, "*:*:*:quotad:first\n")
-	n := start(t, server.URL()+"&passfile="+url.QueryEscape(file))
+	n := start(t, pgtest.Patiently(server.URL())+"&passfile="+url.QueryEscape(file)+short)
 	n.setUp(fixed("l", 100_000_000))
 	stop := n.keepsAsking()
+	var without []moment
 	for i := range 5 {
 		password := fmt.Sprintf("next%d", i)
+		m := moment{began: time.Now()}
 		execute(t, server.AdminURL(), "ALTER ROLE quotad PASSWORD '"+password+"'")
 		write(t, file, "*:*:*:quotad:"+password+"\n")
-		time.Sleep(200 * time.Millisecond)
+		m.ended = time.Now()
+		without = append(without, m)
+		const made = `SELECT count(*) FROM pg_stat_activity WHERE datname = 'quotad' AND backend_start > $1`
+		testkit.Eventually(t, "connections are made by the new password", func() bool { return query[int64](t, server.AdminURL(), made, m.ended) > 1 })
 	}
-	stop()
+	stop(without...)
 	n.renewed(server.AdminURL())
 }
 
@@ -227,7 +272,7 @@ func TestDatabaseCertificatesAreReadAgain(t *testing.T) {
 		"client_tls_sslmode": "verify-full", "client_tls_ca_file": thereRoot, "client_tls_cert_file": thereCert, "client_tls_key_file": thereKey,
 	})
 	by := func(cert, key string) string {
-		return fmt.Sprintf("postgres://quotad@%s/quotad?sslmode=verify-full&sslrootcert=%s&sslcert=%s&sslkey=%s", pooler.Address(), root, cert, key)
+		return pgtest.Patiently(fmt.Sprintf("postgres://quotad@%s/quotad?sslmode=verify-full&sslrootcert=%s&sslcert=%s&sslkey=%s", pooler.Address(), root, cert, key))
 	}
 	n := start(t, by(cert, key)+short)
 	n.setUp(fixed("l", 100_000_000))
