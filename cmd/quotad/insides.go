@@ -148,10 +148,10 @@ func because(err error) string {
 		return becauseSlow
 	case errors.Is(err, session.ErrUnavailable):
 		return becauseUnreachable
-	case errors.Is(err, session.ErrNoSession):
-		return becauseRefused
+	case errors.Is(err, session.ErrBusy), errors.Is(err, session.ErrOutcomeUnknown):
+		return becauseSlow
 	}
-	return becauseSlow
+	return becauseRefused
 }
 
 // degradedLook is how often a node looks whether it is degraded, to count for how long.

@@ -64,6 +64,10 @@ func TestCausesThatFailHits(t *testing.T) {
 		n.do("POST", "/v1/hits", hitOf("acme", "requests", ""), fmt.Sprintf("X-Request-Id: broken-%d", i)).is(500).headerIs("X-Request-Id", fmt.Sprintf("broken-%d", i))
 	}
 	n.do("GET", "/readyz", "").is(200).has("status", "degraded").has("reason", "the database refuses a statement (SQLSTATE P0001): see this node's log")
+	testkit.Eventually(t, "metrics count the time by its reason", func() bool {
+		all := n.scrape()
+		return all[`quotad_degraded_seconds_total{reason="refused"}`] != "0" && all[`quotad_degraded_seconds_total{reason="slow"}`] == "0"
+	})
 	if n.log.Count(`level=ERROR msg="hits cannot be charged" sqlstate=P0001`) != 1 {
 		t.Error("the log does not say it, or says it more than once a minute")
 	}
