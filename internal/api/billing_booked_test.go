@@ -116,6 +116,28 @@ func TestEndsComeAfterWhatWasBooked(t *testing.T) {
 	}
 }
 
+// So it is within an hour, too.
+func TestEndsComeAfterWhatWasBookedWithinAnHour(t *testing.T) {
+	t.Parallel()
+	n := cutNode(t)
+	n.setTo("2026-01-16T11:05:00Z")
+	n.use(200, 7)
+	n.setTo("2026-01-16T11:20:00Z")
+	n.use(200, 100)
+	for range 2 {
+		if got := n.bill(200, "acme", `{"ends_at":"2026-01-16T11:20:00Z"}`).json["ends_at"]; got != "2026-01-16T11:20:00.000001Z" {
+			t.Error("the account ends at", got)
+		}
+	}
+	n.setTo("2026-01-16T11:20:10.000001Z")
+	n.use(403, 1)
+	draft := n.billed("2026-01-16T11:30:30Z", "draft")
+	if got := draft["lines"].([]any)[1].(map[string]any)["quantity"]; draft["period_end"] != "2026-01-16T11:20:00.000001Z" || got != 107.0 {
+		t.Errorf("the last period ends at %v with %v units", draft["period_end"], got)
+	}
+	n.agreed("after the end")
+}
+
 // An end where nothing was booked is where it was written.
 func TestAnEndOfNothingStays(t *testing.T) {
 	t.Parallel()

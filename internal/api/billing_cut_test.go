@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,50 +30,90 @@ func (n *node) use(status, cost int) {
 	n.want(status, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":`+strconv.Itoa(cost)+`}`)
 }
 
-// A clock stands still at a full hour. What was used at that very instant is after a cut there: it
-// is usage of the new period, at its price, and its limits by billing period count it.
+// A clock stands still, also at a full hour. What was used or adjusted at that very instant is before a cut
+// there: it is usage of the period that ends, at its price. The new one begins a microsecond later.
 func TestCutAtTheInstantOfHits(t *testing.T) {
 	t.Parallel()
-	n := cutNode(t)
-	n.setTo("2026-01-10T05:30:00Z")
-	n.use(200, 7)
-	n.setTo("2026-01-16T00:00:00Z")
-	n.use(200, 10)
-	n.onto(200, "dear", `,"change":"now"`)
-	if got := n.runs("acme"); got != "2026-01-16 2026-02-01 10 1" {
-		t.Error("the new period:", got)
+	hit := func(n *node) { n.use(200, 10) }
+	adjust := func(n *node) {
+		n.want(201, "POST", "/v1/customers/acme/adjustments", `{"meter":"requests","cost":10,"reason":"r","id":"a"}`)
 	}
-	quota := n.want(200, "GET", "/v1/customers/acme/quota", "")
-	if got := quota.json["meters"].([]any)[0].(map[string]any)["amount_minor"]; got != 50.0 {
-		t.Error("the new price:", got)
+	for _, c := range []struct {
+		name, at string
+		do       func(n *node)
+		starts   string
+		units    float64
+	}{
+		{"a hit at a full hour", "2026-01-16T00:00:00Z", hit, "2026-01-16T00:00:00.000001Z", 17},
+		{"a hit within an hour", "2026-01-16T00:20:00Z", hit, "2026-01-16T00:20:00.000001Z", 17},
+		{"an adjustment at a full hour", "2026-01-16T00:00:00Z", adjust, "2026-01-16T00:00:00.000001Z", 17},
+		{"an adjustment within an hour", "2026-01-16T00:20:00Z", adjust, "2026-01-16T00:20:00.000001Z", 17},
+		{"nothing at that instant", "2026-01-16T00:20:00Z", func(*node) {}, "2026-01-16T00:20:00Z", 7},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			n := cutNode(t)
+			n.setTo("2026-01-10T05:30:00Z")
+			n.use(200, 7)
+			n.setTo(c.at)
+			c.do(n)
+			foreseen := n.want(200, "POST", "/v1/customers/acme/preview", `{"plan":"dear","change":"now"}`).json["at"]
+			n.onto(200, "dear", `,"change":"now"`)
+			n.scheduled(201, `{"plan":"pro","when":"period_end"}`) // it waits for the end of the new period
+			n.onto(200, "dear", `,"timezone":"Europe/Berlin","change":"now"`)
+			n.onto(200, "dear", `,"change":"now"`)
+			n.setTo("2026-01-16T00:30:00Z")
+			n.on("dear", "pro 1 2026-02-01T00:00:00Z")
+			n.use(429, 31) // its limit by billing period begins again
+			n.use(200, 30)
+			if got, want := n.runs("acme"), strings.TrimSuffix(c.starts, ":00Z")+" 2026-02-01 30 1"; got != want {
+				t.Errorf("the new period: %s, want %s", got, want)
+			}
+			draft := n.billed("2026-01-16T00:30:10Z", "draft")
+			if draft["period_end"] != c.starts || foreseen != c.starts || draft["lines"].([]any)[1].(map[string]any)["quantity"] != c.units {
+				t.Errorf("the period before: %v, foreseen to end at %v", draft, foreseen)
+			}
+			n.agreed("after the cut")
+		})
 	}
-	if got := quota.limits()["most"]; got["used"] != 10.0 || got["remaining"] != 20.0 {
-		t.Error("the limit:", got)
-	}
-	n.use(429, 21)
-	n.use(200, 20)
-	draft := n.billed("2026-01-16T00:00:10Z", "draft")
-	if draft["period_end"] != "2026-01-16T00:00:00Z" || draft["lines"].([]any)[1].(map[string]any)["quantity"] != 7.0 {
-		t.Errorf("the period before: %v", draft)
-	}
-	n.agreed("after the cut")
 }
 
-// A cut at the very start of a period makes no period, also when units were used there already.
-func TestCutAtTheStartBehindHits(t *testing.T) {
+// A cut at the very start of a period makes no period. What was used there already is before the cut: it
+// is a period of a microsecond.
+func TestCutAtTheStart(t *testing.T) {
 	t.Parallel()
-	n := cutNode(t)
-	n.use(200, 10)
-	n.onto(200, "dear", `,"change":"now"`)
-	if got := n.runs("acme"); got != "2026-01-01 2026-02-01 10 1" {
-		t.Error(got)
-	}
-	draft := n.billed("2026-02-01T00:00:10Z", "draft")
-	if draft["period_start"] != "2026-01-01T00:00:00Z" || draft["total_minor"] != 3150.0 {
-		t.Errorf("%v", draft)
-	}
-	if items := n.want(200, "GET", "/v1/customers/acme/invoices", "").json["items"].([]any); len(items) != 1 {
-		t.Errorf("%d invoices", len(items))
+	for name, c := range map[string]struct {
+		units int
+		ends  []string
+		total float64
+	}{
+		"of nothing": {0, []string{"2026-02-01T00:00:00Z"}, 3100},
+		"after hits": {10, []string{"2026-01-01T00:00:00.000001Z", "2026-02-01T00:00:00Z"}, 3100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := cutNode(t)
+			if c.units > 0 {
+				n.use(200, c.units)
+			}
+			n.onto(200, "dear", `,"change":"now"`)
+			n.settled("2026-02-01T00:00:10Z")
+			var ends []string
+			for _, i := range n.want(200, "GET", "/v1/customers/acme/invoices", "").items() {
+				ends = append(ends, i["period_end"].(string))
+				want := c.total
+				if i["period_end"] != "2026-02-01T00:00:00Z" {
+					want = float64(c.units) // each is a cent
+				}
+				if i["subtotal_minor"] != want {
+					t.Errorf("%v", i)
+				}
+			}
+			if slices.Sort(ends); !slices.Equal(ends, c.ends) {
+				t.Errorf("periods end at %v, want %v", ends, c.ends)
+			}
+			n.agreed("after the cut")
+		})
 	}
 }
 

@@ -7,7 +7,7 @@ func (c *guest) putAccount() {
 	y, a := c.group.year, c.Account
 	switch now := c.Clock.Now; y.dice.IntN(6) {
 	case 0:
-		if !c.Charged() { // such units stay free, and billing begins just after them: so precise the oracle is not
+		if !c.unsure() {
 			a.EndsAt = nil
 		}
 	case 1:

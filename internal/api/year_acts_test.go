@@ -51,7 +51,7 @@ func (c *guest) act() {
 		c.levels()
 	case n < 81:
 		c.upcoming()
-	case n < 82 && y.chance(3) && !c.Charged(): // such units are billed, just before the end: so precise the oracle is not
+	case n < 82 && y.chance(3) && !c.unsure():
 		c.archive()
 	case n < 82 && !c.Suspended:
 		c.suspend()
@@ -210,7 +210,7 @@ func (c *guest) refund() {
 		return
 	}
 	want := c.Refund(body["meter"].(string), body["cost"].(int64), hit)
-	c.refunded = true
+	c.refunded, c.gaveBack = true, c.Clock.Now
 	var done struct{ Refunded int64 }
 	check(y.t, json.Unmarshal([]byte(y.call(200, "POST", "/v1/refunds", body).text), &done))
 	if done.Refunded != want && (hit != "" || body["meter"] != "alpha") { // its limit may have more to give back
@@ -238,6 +238,7 @@ func (c *guest) importLate() {
 		y.t.Fatalf("%v: %s", line, got)
 	}
 	c.Book(meter, cost, when)
+	c.gaveBack = c.Clock.Now
 	c.did("import %s %d of %s", meter, cost, stamp(when))
 	y.done("import")
 }
@@ -306,7 +307,7 @@ func (c *guest) change() {
 	default:
 		t.Plan, t.Pin = one(y, y.plans[c.Currency]...), 0
 	}
-	if _, _, running := c.Running(); !running {
+	if _, _, running := c.Running(); !running || c.unsure() {
 		now = false
 	}
 	var f *foreseen
@@ -349,6 +350,10 @@ func (c *guest) ownPrice() {
 	c.did("own price %s %s", meter, textOf(y, p))
 	y.done("own price")
 }
+
+// unsure reports whether something was given back or imported at this very instant. What ends then may lie at
+// the instant, or just after it: nobody says which.
+func (c *guest) unsure() bool { return c.gaveBack == c.Clock.Now }
 
 func (c *guest) archive() {
 	y := c.group.year

@@ -31,6 +31,7 @@ type guest struct {
 	was      string                     // what was expected when it was looked at last
 	gone     bool                       // archived
 	refunded bool
+	gaveBack int64 // when it gave units back or imported some last
 	foreseen *foreseen
 	journal  []string // what it did
 }

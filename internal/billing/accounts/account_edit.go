@@ -167,7 +167,7 @@ func (e *edit) periodEnd(ofBase bool) (*int64, error) {
 	if !there {
 		return nil, fault("ends_at", "no billing period is open that could end")
 	}
-	p, ok, err := e.line.At(*open, max(e.c.Now, open.Start))
+	p, ok, err := e.c.running(e.line, *open, max(e.c.Now, open.Start))
 	if err != nil || !ok {
 		return nil, fault("ends_at", "no billing period is open that could end")
 	}
@@ -192,7 +192,7 @@ func (e *edit) mark(ctx context.Context, w *store.Writing) error {
 	if w.Open != nil {
 		meters = w.Open.Meters
 	}
-	_, after, err := w.Mark(ctx, e.c.ID, e.c.Now, meters)
+	after, err := w.Mark(ctx, e.c.ID, e.c.Now, meters)
 	switch end := e.account.EndsAt; {
 	case err != nil:
 		return err

@@ -211,7 +211,7 @@ func (as *Accounts) wasHit(ctx context.Context, w *store.Writing, c *Customer, m
 	if w.Open != nil {
 		meters = append(meters, w.Open.Meters...)
 	}
-	if _, _, err := w.Mark(ctx, c.ID, c.Now, meters); err != nil {
+	if _, err := w.Mark(ctx, c.ID, c.Now, meters); err != nil {
 		return false, err
 	}
 	ids, err := store.MeterIDs(ctx, w, meters)

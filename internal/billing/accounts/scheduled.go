@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"slices"
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/timeline"
@@ -20,7 +21,7 @@ func (h *Hooks) scheduledEnd(ctx context.Context, w *store.Writing, customer int
 	if c == nil || c.Open == nil {
 		return 0, plans.ErrNoOpenPeriod
 	}
-	running, ok, err := line.At(*c.Open, c.Now)
+	running, ok, err := c.running(line, *c.Open, c.Now)
 	if err == nil && !ok {
 		err = plans.ErrNoOpenPeriod
 	}
@@ -47,6 +48,19 @@ func (h *Hooks) scheduledEnd(ctx context.Context, w *store.Writing, customer int
 		return 0, billing.ErrCurrency
 	}
 	return at, nil
+}
+
+// running is the period whose end a customer may wait for at an instant: the one that runs, open or one
+// that follows it. A cut that was made at this instant lies just after what was booked at it, so the clock
+// may show the instant still. The period that begins there counts then. Errors: timeline.ErrFar.
+func (c *Customer) running(line *timeline.Timeline, open billing.Period, at int64) (p billing.Period, ok bool, err error) {
+	p, ok, err = line.At(open, at)
+	cut := p.End < p.FullEnd && !slices.Contains(c.Account.Cuts(nil), p.End)
+	if err != nil || !ok || !cut || p.End-at >= plans.LeastNotice {
+		return p, ok, err
+	}
+	p, ok = line.Next(&p)
+	return p, ok, nil
 }
 
 // endOfBase is the end of the last period that the base price of one is for, as things are.

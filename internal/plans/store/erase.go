@@ -53,7 +53,7 @@ func (w *Writing) endBilling(ctx context.Context, old, c *plans.Customer) error 
 	}
 	change := &CustomerChange{What: CustomerArchived, Customer: c, Now: w.InstantOf(c)}
 	if old.ArchivedAt == nil && w.Open.End > 0 {
-		_, cut, err := w.Mark(ctx, c.ID, change.Now, w.Open.Meters)
+		cut, err := w.Mark(ctx, c.ID, change.Now, w.Open.Meters)
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,6 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/usage"
 )
 
 // maxFormer is how many former periods are kept. Beyond that the oldest are dropped, but none
@@ -56,11 +54,6 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 			return err
 		}
 	}
-	if change.Cut != nil {
-		if err := w.countFromCut(ctx, c, is.plan, *change.Cut); err != nil {
-			return err
-		}
-	}
 	return w.recordChange(ctx, change)
 }
 
@@ -91,44 +84,6 @@ func calendarOf(c *plans.Customer, p *calendar.Periods) plans.FormerPeriods {
 	return plans.FormerPeriods{Timezone: c.Timezone, Anchor: c.BillingAnchor, Interval: string(p.Interval.Unit), Count: p.Interval.Count}
 }
 
-// countFromCut lets the plan's limits by billing period count what was charged at the very instant
-// of a cut, in an hour that begins there: it is usage of the new period. What the values of an
-// attribute were charged in that hour nobody knows. Their limits begin at 0. Mark has locked the
-// counters.
-func (w *Writing) countFromCut(ctx context.Context, c *plans.Customer, plan *plans.Plan, cut int64) error {
-	periods, err := c.Periods(plan)
-	if err != nil {
-		return err
-	}
-	var meters []string // in the order of the plan
-	buckets := make(map[string][]int64)
-	for i := range plan.Limits {
-		l := &plan.Limits[i]
-		if l.Window != "billing_period" || l.Per != "" {
-			continue
-		}
-		limit, bad := model.Compile(l.Spec)
-		if len(bad) > 0 {
-			return bad
-		}
-		one := model.NewTarget(0, c.ID, 0, []*model.Limit{limit}, periods, nil)
-		if buckets[l.Meter] == nil {
-			meters = append(meters, l.Meter)
-		}
-		buckets[l.Meter] = append(buckets[l.Meter], one.Identity(0, cut))
-	}
-	if len(meters) == 0 {
-		return nil
-	}
-	ids, err := MeterIDs(ctx, w, meters)
-	for _, m := range meters {
-		if err == nil {
-			err = usage.CountHour(ctx, w, c.ID, ids[m], cut, buckets[m])
-		}
-	}
-	return err
-}
-
 // recordChange records the terms of a change, and calls billing for it.
 func (w *Writing) recordChange(ctx context.Context, change *CustomerChange) error {
 	if change.Terms || change.Cut != nil {
@@ -152,8 +107,7 @@ func (w *Writing) endRunning(ctx context.Context, customer, now int64, priced ..
 	if w.Open != nil && w.Open.Begun && now < w.Open.Start {
 		return 0, plans.ErrBeforePeriod
 	}
-	cut, _, err = w.Mark(ctx, customer, now, slices.Concat(priced...))
-	return cut, err
+	return w.Mark(ctx, customer, now, slices.Concat(priced...))
 }
 
 // keepFormer keeps the old periods as former ones, until the first period of the new ones. was

@@ -70,16 +70,15 @@ func sameTerms(a, b *plans.Customer) bool {
 const metersToMark = `SELECT id, coalesce(key = ANY ($1), false) FROM meters ORDER BY id`
 
 // Mark ends what runs of a customer's usage, and returns the instant from which on all is
-// charged again: now, µs, or just after the last charge where that is later. A commit and a refund
+// charged again: now, µs, or just after the last charge where that is now or later. A commit and a refund
 // count as a charge. Hits that are under way are judged again, with the customer as it is after the
 // change. So none of them counts before that instant. meters are those whose usage is billed.
 //
-// A test clock stands still, and may show the start of an hour. What was charged or adjusted in that
-// hour is at the instant itself. A period that begins there has these units. Where none begins, or
-// where they were free, the boundary is after all of them.
-func (w *Writing) Mark(ctx context.Context, customer, now int64, meters []string) (from, after int64, err error) {
+// A test clock stands still. What was charged or adjusted at the very instant that it shows is before
+// the boundary: it is usage of the period that ends there.
+func (w *Writing) Mark(ctx context.Context, customer, now int64, meters []string) (after int64, err error) {
 	if err := w.store.ByKey(ctx, w); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	mark := usage.Mark{Customer: customer, Change: w.Number, Now: now}
 	var id int32
@@ -89,11 +88,11 @@ func (w *Writing) Mark(ctx context.Context, customer, now int64, meters []string
 		mark.Meters, mark.Make = append(mark.Meters, id), append(mark.Make, billed)
 		return nil
 	}); err != nil {
-		return 0, 0, fmt.Errorf("read the meters: %w", err)
+		return 0, fmt.Errorf("read the meters: %w", err)
 	}
-	later, last, err := mark.Draw(ctx, w)
+	last, err := mark.Draw(ctx, w)
 	if err != nil {
-		return 0, 0, fmt.Errorf("mark the counters: %w", err)
+		return 0, fmt.Errorf("mark the counters: %w", err)
 	}
-	return max(now, later+1), max(now, last+1), nil
+	return max(now, last+1), nil
 }

@@ -34,44 +34,30 @@ WITH marked AS (
 	ORDER BY m.meter
 	ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET change = greatest(c.change, excluded.change)
 	RETURNING c.at, c.hour, c.units)
-SELECT coalesce(max(at) FILTER (WHERE at > $6), 0),
-	coalesce(max(greatest(at, CASE WHEN units > 0 THEN hour ELSE at END)) FILTER (WHERE at > $6 OR hour >= $6 AND units > 0), 0) FROM marked`
+SELECT coalesce(max(CASE WHEN units > 0 THEN greatest(at, hour) ELSE at END)
+	FILTER (WHERE at > $6 OR units > 0 AND greatest(at, hour) >= $6), 0) FROM marked`
 
-// lastHourSQL finds the last hour, not before an instant, that has units or an adjustment. $1 shard,
-// $2 customer, $3 meters, $4 the instant.
+// lastHourSQL finds the last hour, not before an instant, that has units or an adjustment; or the instant,
+// if an adjustment of the hour around it was made there. $1 shard, $2 customer, $3 meters, $4 the instant.
 const lastHourSQL = `
 SELECT coalesce(max(h.hour), 0) FROM unnest($3::integer[]) AS m (meter), LATERAL (
 	SELECT max(u.hour) AS hour FROM usage u WHERE u.shard = $1 AND u.customer = $2 AND u.meter = m.meter AND u.hour >= $4 AND u.admitted > 0
-	UNION ALL SELECT max(a.hour) FROM adjustments a WHERE a.shard = $1 AND a.customer = $2 AND a.meter = m.meter AND a.hour >= $4
+	UNION ALL SELECT max(greatest(a.hour, $4)) FROM adjustments a
+		WHERE a.shard = $1 AND a.customer = $2 AND a.meter = m.meter AND a.hour > $4 - 3600000000 AND (a.hour >= $4 OR a.at = $4)
 	OFFSET 0) h`
 
-// Draw marks the counters. It returns the last charge after Now; and the last instant, Now or later, at
-// which anything was charged, booked or adjusted, or the start of that hour. Each is 0 where there is
-// none.
-func (m *Mark) Draw(ctx context.Context, tx pgx.Tx) (later, last int64, err error) {
+// Draw marks the counters. It returns the last instant, Now or later, at which anything was charged,
+// booked or adjusted, or the start of that hour; 0 where there is none. What a level meter holds is no
+// charge of that instant.
+func (m *Mark) Draw(ctx context.Context, tx pgx.Tx) (last int64, err error) {
 	shard := model.Shard(m.Customer)
-	if err = tx.QueryRow(ctx, markSQL, shard, m.Customer, m.Change, m.Meters, m.Make, m.Now).Scan(&later, &last); err != nil {
-		return 0, 0, err
+	if err = tx.QueryRow(ctx, markSQL, shard, m.Customer, m.Change, m.Meters, m.Make, m.Now).Scan(&last); err != nil {
+		return 0, err
 	}
 	// Who adjusts or imports holds the counter's row. So this statement comes after the lock of it.
 	var hour int64
 	if err = tx.QueryRow(ctx, lastHourSQL, shard, m.Customer, m.Meters, m.Now).Scan(&hour); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	return later, max(last, hour), nil
-}
-
-// A level stops at 2⁶²−1. $1 shard, $2 customer, $3 meter, $4 hour, $5 identities of buckets.
-const countHourSQL = `
-UPDATE counters c SET state = c.state || (
-	SELECT array_agg(b.value ORDER BY w.n, b.place)
-	FROM unnest($5::bigint[]) WITH ORDINALITY AS w (bucket, n),
-	LATERAL (VALUES (1, w.bucket), (2, least(c.units, (1::bigint << 62) - 1)), (3, 1)) b (place, value))
-WHERE c.shard = $1 AND c.customer = $2 AND c.meter = $3 AND c.attribute = '' AND c.hour = $4 AND c.units > 0`
-
-// CountHour adds buckets, by their identities, to a customer's own counter. Each has the units of
-// the hour that begins at an instant.
-func CountHour(ctx context.Context, q Execer, customer int64, meter int32, hour int64, buckets []int64) error {
-	_, err := q.Exec(ctx, countHourSQL, model.Shard(customer), customer, meter, hour, buckets)
-	return err
+	return max(last, hour), nil
 }

@@ -163,20 +163,21 @@ func (l *Life) cut() {
 	if p == nil {
 		return
 	}
-	born := l.World.order + 1
-	then := &Period{Start: l.Clock.Now, life: l, born: born, chain: l.chain}
+	born, at := l.World.order+1, l.present()
+	then := &Period{Start: at, life: l, born: born, chain: l.chain}
 	if l.price(then); then.sameTerms(p) {
 		return
 	}
-	l.cuts = append(l.cuts, cut{l.Clock.Now, born})
-	if p.Start == l.Clock.Now {
+	l.cuts = append(l.cuts, cut{at, born})
+	if p.Start == at {
 		p.born = born
 		l.price(p)
 		l.commence(p)
 		return
 	}
-	l.bound(p)
-	l.begin(l.Clock.Now, born, false)
+	if l.bound(p); at == l.Clock.Now {
+		l.begin(at, born, false)
+	}
 }
 
 func (p *Period) sameTerms(other *Period) bool {
@@ -196,14 +197,14 @@ func (l *Life) Archive() {
 	l.archived, l.scheduled = true, nil
 	switch {
 	case p == nil && len(l.periods) > 0:
-	case p == nil, p.Start == l.Clock.Now: // none will have begun
+	case p == nil, p.Start == l.present(): // none will have begun
 		l.periods = l.periods[:max(0, len(l.periods)-1)]
 		if now := l.Clock.Now; len(l.periods) == 0 {
 			l.Account.EndsAt = &now
 		}
 		l.came()
 	default:
-		l.cuts = append(l.cuts, cut{l.Clock.Now, l.World.order})
+		l.cuts = append(l.cuts, cut{l.present(), l.World.order})
 		l.bound(p)
 	}
 }
@@ -230,7 +231,7 @@ func (l *Life) PutAccount(a Account) {
 		l.bound(p)
 	case before.EndsAt != nil && *before.EndsAt <= l.Clock.Now && (a.EndsAt == nil || *a.EndsAt > l.Clock.Now):
 		l.chain++
-		l.begin(l.Clock.Now, l.World.order+1, true)
+		l.begin(l.present(), l.World.order+1, true)
 	}
 }
 

@@ -71,6 +71,7 @@ type Entry struct {
 	Cost  int64
 
 	adjustment bool
+	done       int64 // when it was used or adjusted
 }
 
 // A Hit is one that has an id, and what refunds have left of it.
@@ -186,11 +187,14 @@ func (l *Life) Use(meter string, cost int64, id string) {
 }
 
 // Adjust notes an adjustment at an instant.
-func (l *Life) Adjust(meter string, cost, at int64) { l.Book(meter, cost, at).adjustment = true }
+func (l *Life) Adjust(meter string, cost, at int64) {
+	e := l.Book(meter, cost, at)
+	e.adjustment, e.done = true, l.Clock.Now
+}
 
 // Book notes units that were admitted at any instant, as by an import.
 func (l *Life) Book(meter string, cost, at int64) *Entry {
-	e := &Entry{Hour: l.hourAt(at), Meter: meter, Cost: cost}
+	e := &Entry{Hour: l.hourAt(at), Meter: meter, Cost: cost, done: at}
 	l.entries = append(l.entries, e)
 	l.cameTo(e)
 	return e
@@ -220,7 +224,12 @@ func (l *Life) count(p *Period, meter string) (sum int64) {
 	return sum
 }
 
-// Charged reports whether units were used in an hour that begins at this very instant.
-func (l *Life) Charged() bool {
-	return slices.ContainsFunc(l.entries, func(e *Entry) bool { return e.Hour == l.Clock.Now })
+// present is the present instant, or just after it where something was used or adjusted at it. There lies an end
+// or a cut that is written now.
+func (l *Life) present() int64 {
+	now := l.Clock.Now
+	if slices.ContainsFunc(l.entries, func(e *Entry) bool { return e.done == now && e.Hour > now-hour }) {
+		return now + 1
+	}
+	return now
 }

@@ -17,7 +17,7 @@ func (l *Life) Schedule(plan string, pin int, when string) bool {
 	if p == nil || l.archived {
 		return false
 	}
-	s := &Scheduled{Plan: plan, Pin: pin, joined: l.World.Newest(plan).N, base: when == "base_end" || when == "" && p.long != nil}
+	s := &Scheduled{Plan: plan, Pin: pin, joined: l.World.Newest(plan).N, base: when == "base_end" || when == "" && l.awaited().long != nil}
 	at := l.endFor(s)
 	if ends := l.Account.EndsAt; ends != nil && *ends <= at || at-l.Clock.Now < 2*second {
 		return false
@@ -58,19 +58,37 @@ func (l *Life) inForce(t Terms) int {
 
 // endFor is where a change counts, as things are.
 func (l *Life) endFor(s *Scheduled) int64 {
-	p := l.open()
+	p := l.awaited()
 	if !s.base || p.long == nil {
 		return p.End
 	}
+	if p != l.open() {
+		return p.long.E
+	}
+	if next := l.following(p); next.long != p.long {
+		return p.End
+	}
+	return p.long.E
+}
+
+// awaited is the period whose end is waited for: the open one, or the one after a cut that lies just after
+// what was used now.
+func (l *Life) awaited() *Period {
+	p := l.open()
+	if l.cutAt(p.End) {
+		return l.following(p)
+	}
+	return p
+}
+
+// following is the period after another one, without the change that waits.
+func (l *Life) following(p *Period) *Period {
 	was := l.scheduled
 	l.scheduled = nil
 	next := &Period{Start: p.End, life: l, born: l.World.order + 1, chain: p.chain}
 	l.price(next)
 	l.scheduled = was
-	if next.long != p.long {
-		return p.End
-	}
-	return p.long.E
+	return next
 }
 
 // moveScheduled moves the change along after a write, or drops it.
