@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,12 +19,14 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"quotad/internal/testkit"
+	"quotad/internal/testkit/described"
 )
 
 // document is a served OpenAPI document, to hold answers against.
 type document struct {
 	*openapi3.T
-	raw []byte
+	raw    []byte
+	bodies *described.Document
 }
 
 // documents by their hash: parsing one takes a while, and all nodes serve the same.
@@ -66,7 +69,11 @@ func readDocument(n *testNode) *document {
 	if err != nil {
 		n.t.Fatalf("/openapi.json is no OpenAPI document: %v", err)
 	}
-	d := &document{parsed, raw}
+	bodies, err := described.New(raw)
+	if err != nil {
+		n.t.Fatalf("/openapi.json is no OpenAPI document: %v", err)
+	}
+	d := &document{parsed, raw, bodies}
 	documents.Store(sum, d)
 	return d
 }
@@ -87,15 +94,36 @@ func (d *document) check(request *http.Request, response *http.Response, body []
 	if operation == nil {
 		return d.checkUnrouted(response, body)
 	}
-	return openapi3filter.ValidateResponse(request.Context(), &openapi3filter.ResponseValidationInput{
+	err := openapi3filter.ValidateResponse(request.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: request, PathParams: params,
 			Route: &routers.Route{Spec: d.T, Path: path, PathItem: d.Paths.Value(path), Method: method, Operation: operation},
 		},
 		Status: response.StatusCode, Header: response.Header,
-		Body:    io.NopCloser(bytes.NewReader(body)),
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+		Body: io.NopCloser(bytes.NewReader(body)),
+		// Where the body is of JSON, it is held against its schema below.
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, ExcludeResponseBody: isJSON(response)},
 	})
+	if err != nil || !isJSON(response) {
+		return err
+	}
+	documented := operation.Responses.Status(response.StatusCode)
+	if documented == nil || len(documented.Value.Content) == 0 { // it has no body
+		return nil
+	}
+	media := response.Header.Get("Content-Type")
+	switch content := documented.Value.Content[media]; {
+	case content == nil:
+		return fmt.Errorf("%s is not documented", media)
+	case content.Schema == nil: // it says nothing of the body
+		return nil
+	}
+	return d.bodies.Body(path, method, strconv.Itoa(response.StatusCode), media, body)
+}
+
+func isJSON(response *http.Response) bool {
+	media, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+	return strings.HasSuffix(media, "json")
 }
 
 func (d *document) checkUnrouted(response *http.Response, body []byte) error {

@@ -36,6 +36,7 @@ import (
 	"quotad/internal/quota"
 	"quotad/internal/quota/session"
 	"quotad/internal/testkit"
+	"quotad/internal/testkit/described"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/webhooks"
 )
@@ -53,6 +54,7 @@ type node struct {
 	client   *http.Client
 	database string // its URL
 	doc      *openapi3.T
+	bodies   *described.Document
 	state    serve.State
 	reason   string
 	ahead    *atomic.Int64 // see leap
@@ -146,6 +148,8 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	t.Cleanup(web.Close)
 	n.url, n.client = web.URL, http.DefaultClient
 	n.doc, err = openAPI()
+	check(t, err)
+	n.bodies, err = describedBodies()
 	check(t, err)
 	return n
 }
@@ -247,6 +251,8 @@ func newPatientServer(handler http.Handler) *fastpath.Server {
 // openAPI is the document that all nodes serve. It takes a while to be read.
 var openAPI = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(OpenAPI("dev")) })
 
+var describedBodies = sync.OnceValues(func() (*described.Document, error) { return described.New(OpenAPI("dev")) })
+
 // A reply is an answer that was held against the OpenAPI document.
 type reply struct {
 	status int
@@ -294,7 +300,7 @@ func (n *node) send(r *http.Request) reply {
 // a body that its closed schema admits.
 func (n *node) hold(r *http.Request, media string, got reply) {
 	n.t.Helper()
-	op := n.operation(r)
+	op, path := n.operation(r)
 	if op == nil {
 		if got.status != http.StatusNotFound && got.status != http.StatusMethodNotAllowed {
 			n.t.Errorf("%s %s: %d from no route: %s", r.Method, r.URL.Path, got.status, got.text)
@@ -312,18 +318,14 @@ func (n *node) hold(r *http.Request, media string, got reply) {
 		n.t.Errorf("%s %s: %d with %s is not documented", r.Method, r.URL.Path, got.status, media)
 		return
 	}
-	var value any
-	check(n.t, json.Unmarshal([]byte(got.text), &value))
-	if err := content.Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020(), openapi3.MultiErrors()); err != nil {
+	if err := n.bodies.Body(path, r.Method, strconv.Itoa(got.status), media, []byte(got.text)); err != nil {
 		n.t.Errorf("%s %s: %d is not as documented: %v\n%s", r.Method, r.URL.Path, got.status, err, got.text)
 	}
 }
 
-// operation finds the documented operation of a request.
-func (n *node) operation(r *http.Request) *openapi3.Operation {
+// operation finds the documented operation of a request, and its path.
+func (n *node) operation(r *http.Request) (found *openapi3.Operation, path string) {
 	have := strings.Split(r.URL.EscapedPath(), "/")
-	var found *openapi3.Operation
-	longest := 0 // {id}.pdf before {id}
 	for pattern, item := range n.doc.Paths.Map() {
 		want := strings.Split(pattern, "/")
 		same := len(want) == len(have)
@@ -331,11 +333,11 @@ func (n *node) operation(r *http.Request) *openapi3.Operation {
 			_, ending, _ := strings.Cut(want[i], "}")
 			same = want[i] == have[i] || strings.HasPrefix(want[i], "{") && have[i] != "" && strings.HasSuffix(have[i], ending)
 		}
-		if op := item.GetOperation(r.Method); same && op != nil && len(pattern) > longest {
-			found, longest = op, len(pattern)
+		if op := item.GetOperation(r.Method); same && op != nil && len(pattern) > len(path) { // {id}.pdf before {id}
+			found, path = op, pattern
 		}
 	}
-	return found
+	return found, path
 }
 
 // want fails unless the reply has this status, and returns it.
