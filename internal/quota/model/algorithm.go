@@ -161,6 +161,10 @@ func (l *Limit) Capacity() int64 {
 	return l.Limit
 }
 
+// taken is what was taken of a bucket and has not come back, units. Unlike used it is not held to the
+// capacity: an overrun takes more, a soft limit admits more, and an edit may lower a burst.
+func (l *Limit) taken(b bucket, m moment) int64 { return l.Capacity() - l.rules.headroom(l, b, m) }
+
 // Lifetime is how long a hit counts at most, µs: of a log to the end of its block a precision
 // longer. It is MaxWindow at most for a bucket that fills, and 0 where there is no window but the
 // calendar's.

@@ -34,19 +34,19 @@ func (l *Limit) held(b bucket, m moment) (now, last held) {
 	return held{from, m.holds.sumsOf(id, from, forever)}, last
 }
 
-// reserved is the units of a limit that open reservations hold and that count.
+// reserved is the units of a limit that open reservations hold and that have not come back.
 func (d *Decision) reserved(i int) int64 {
 	l, b, m := d.Target.LimitAt(i), d.stands()[i], d.moment(i)
 	now, last := l.held(b, m)
 	n := m.holds.Len()
-	return min(AddUpTo(now.units(n), last.units(n)), softCap, l.rules.used(l, b, m))
+	return min(AddUpTo(now.units(n), last.units(n)), softCap, l.taken(b, m))
 }
 
-// Unreserved is what counts against the i-th limit over all counters and that no open
-// reservation holds.
+// Unreserved is what was taken of the i-th limit over all counters, has not come back, and is held by
+// no open reservation, units. It may be more than the limit's capacity.
 func (d *Decision) Unreserved(i int) int64 {
 	l := d.Target.LimitAt(i)
-	return l.rules.used(l, d.stands()[i], d.moment(i)) - d.reserved(i)
+	return l.taken(d.stands()[i], d.moment(i)) - d.reserved(i)
 }
 
 // course is how one limit goes on from a decision if nothing else happens but that time

@@ -86,7 +86,7 @@ func (d *Decision) View(i int) View {
 	headroom := l.rules.headroom(l, b, m)
 	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, headroom)}
 	if m.holds != nil {
-		v.Reserved, v.ResetAt = d.reserved(i), d.resetHeld(i)
+		v.Reserved, v.ResetAt = min(v.Used, d.reserved(i)), d.resetHeld(i)
 	} else {
 		v.ResetAt = l.rules.resetAt(l, b, m)
 	}

@@ -81,10 +81,11 @@ func (l *Limit) Ending(at int64) *Limit {
 }
 
 // convert takes off a stored level what came back between two instants at the rates that the limit
-// had, and returns the rest in parts of the limit, rounded up. All rates share the window, so it
-// counts in parts of 1/Window, of which a limit of n units brings back n each µs. 128 bits hold
-// them: a level has 63 bits, a window 50, an instant 63 and a limit 50.
-func (l *Limit) convert(stored bucket, since, at int64) int64 {
+// had, and returns the rest in the parts that an aux says, see ratedBy, rounded up. What 64 bits do
+// not hold is math.MaxInt64. All rates share the window, so it counts in parts of 1/Window, of which
+// a limit of n units brings back n each µs. 128 bits hold them: a level has 63 bits, a window 50, an
+// instant 63 and a limit 50.
+func (l *Limit) convert(stored bucket, since, at, aux int64) int64 {
 	if stored.aux >= 0 {
 		panic("quota: a token bucket of no limit")
 	}
@@ -105,7 +106,7 @@ func (l *Limit) convert(stored bucket, since, at int64) int64 {
 		}
 		to = from
 	}
-	part := uint64(common(l.Limit, l.Window))
+	part := uint64(common(-1-aux, l.Window))
 	if high >= part {
 		return math.MaxInt64
 	}

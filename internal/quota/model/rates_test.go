@@ -72,7 +72,7 @@ func TestConversionIsExact(t *testing.T) {
 		case !want.IsInt64():
 			want.SetInt64(math.MaxInt64)
 		}
-		if got := l.convert(stored, since, at); got != want.Int64() {
+		if got := l.convert(stored, since, at, ratedBy(l.Limit)); got != want.Int64() {
 			t.Fatalf("seed %v: %+v of %v in %d from %d to %d: %d parts, want %s", seed, stored, rates, window, since, at, got, want)
 		}
 	}
@@ -140,5 +140,37 @@ func TestBackdatedAtTheRatesOfThen(t *testing.T) {
 	got := Judge(target, []Row{imported}, now, 0)
 	if got.View(0).Used != want.View(0).Used || want.View(0).Used < 900 {
 		t.Errorf("%d are used after an import, %d after the charge", got.View(0).Used, want.View(0).Used)
+	}
+}
+
+// TestWhatWasUsedOutlastsALowerLimit: a limit whose parts are so small that 64 bits do not hold what is
+// missing keeps it nevertheless, through charges and returns, for when the limit is put back.
+func TestWhatWasUsedOutlastsALowerLimit(t *testing.T) {
+	const day, billion = int64(24 * 3600e6), int64(1e9)
+	const used = billion / 2
+	for _, lowered := range []int64{0, 1, 7} {
+		burst := int64(0)
+		plan := bucketLimit(t, "a", 1000, "720h", billion)
+		_, rows := decideOn(testTarget(1, 1, 1, plan), []Row{{}}, testEpoch, used)
+		rates := Rates{{Always, 1000}, {testEpoch + 30*day, lowered}}
+		low := mustCompile(t, Spec{Name: "a", Algorithm: "token_bucket", Limit: lowered, Window: "720h", Burst: &burst, Mode: "soft"}).WithRates(rates)
+		target := testTarget(1, 1, 2, low)
+		target.Charge(rows, 5000, testEpoch+60*day, nil)
+		target.GiveBack("", &rows[0], []int64{low.ID}, Present, 2000)
+		target.Backdate(0, &rows[0], testEpoch+30*day, 500)
+		if err := target.Check("", &rows[0]); err != nil {
+			t.Fatal(err)
+		}
+		d := Judge(target, rows, testEpoch+60*day, 1)
+		if v := d.View(0); v.Used != 0 || v.Remaining != 0 || !v.Exceeded {
+			t.Errorf("limit %d: %+v", lowered, v)
+		}
+		back := plan.WithRates(append(rates, Rate{testEpoch + 90*day, 1000}))
+		d = Judge(testTarget(1, 1, 3, back), rows, testEpoch+90*day, 0)
+		// 1000 came back in the first month. In each later month it was the lower limit, and in the
+		// second as much once more, of what was imported as of the month's beginning.
+		if want := used - 1000 + 5000 - 2000 + 500 - 3*lowered; d.View(0).Used != want {
+			t.Errorf("limit %d: %d used when it is put back, want %d", lowered, d.View(0).Used, want)
+		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 // tokenBucket: a bucket is full at first and refilled continuously at Limit units per
 // Window. With g = gcd(Limit, Window) a unit is Window/g parts and Limit/g parts come back
 // each µs, so every level is a whole number of parts and nothing ever drifts. The level
-// is what is missing, 0 … capacity (above it only after burst was lowered); aux says which
-// limit its parts are of, see ratedBy.
+// is what is missing, 0 … capacity (above it after an overrun, or when burst was lowered); aux says
+// which limit its parts are of, see ratedBy.
 type tokenBucket struct{}
 
 var tokenBucketDescriptor = descriptor{
@@ -31,11 +31,26 @@ func ratedBy(limit int64) int64 { return -1 - limit }
 
 // stand takes off what came back. Where the limit was edited since, that is the sum of what came
 // back at each rate, rounded once, so that no part is given away.
+//
+// A limit that was lowered may have parts so small that 64 bits do not hold what is missing. Then the
+// bucket stays in parts of the limit that it was rated by: what was used is kept.
 func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket {
-	if stored.level != 0 && (stored.aux != ratedBy(l.Limit) || since < l.edited) {
-		return bucket{l.convert(stored, since, m.at), ratedBy(l.Limit)}
+	own := ratedBy(l.Limit)
+	if stored.level == 0 || stored.aux == own && since >= l.edited {
+		return bucket{refilled(stored.level, l.refill, m.at-since), own}
 	}
-	return bucket{refilled(stored.level, l.refill, m.at-since), ratedBy(l.Limit)}
+	if level := l.convert(stored, since, m.at, own); level < math.MaxInt64 {
+		return bucket{level, own}
+	}
+	return bucket{l.convert(stored, since, m.at, stored.aux), stored.aux}
+}
+
+// missing is what is missing from a bucket, in parts of the limit, as far as 64 bits can count.
+func (l *Limit) missing(b bucket) int64 {
+	if own := ratedBy(l.Limit); b.level != 0 && b.aux != own {
+		return l.convert(b, 0, 0, own)
+	}
+	return b.level
 }
 
 // bringBack: what was missing ahead is missing now, and comes back from now on.
@@ -53,7 +68,7 @@ func refilled(missing, refill, elapsed int64) int64 {
 }
 
 func (tokenBucket) headroom(l *Limit, b bucket, _ moment) int64 {
-	return floorDiv(l.capacity-b.level, l.scale)
+	return floorDiv(l.capacity-l.missing(b), l.scale)
 }
 
 func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 {
@@ -61,17 +76,18 @@ func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 {
 }
 
 func (tokenBucket) charge(l *Limit, b bucket, cost int64, _ moment) bucket {
-	if high, parts := bits.Mul64(uint64(max(cost, 0)), uint64(l.scale)); high > 0 || parts > uint64(math.MaxInt64-b.level) {
+	unit := l.partsOf(b)
+	if high, parts := bits.Mul64(uint64(max(cost, 0)), uint64(unit)); high > 0 || parts > uint64(math.MaxInt64-b.level) {
 		return bucket{math.MaxInt64, b.aux}
 	}
-	return bucket{b.level + cost*l.scale, b.aux}
+	return bucket{b.level + cost*unit, b.aux}
 }
 
 func (tokenBucket) wait(l *Limit, b bucket, cost int64, _ moment) int64 {
 	if cost > l.Burst || l.refill == 0 {
 		return Never
 	}
-	return ceilDiv(b.level-(l.capacity-cost*l.scale), l.refill)
+	return ceilDiv(l.missing(b)-(l.capacity-cost*l.scale), l.refill)
 }
 
 // resetAt: what takes longer than 64 bits of µs can name comes at their last.
@@ -79,7 +95,7 @@ func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
 	if b.level == 0 || l.refill == 0 {
 		return m.at
 	}
-	return m.at + min(ceilDiv(b.level, l.refill), NoReset-m.at)
+	return m.at + min(ceilDiv(l.missing(b), l.refill), NoReset-m.at)
 }
 
 // giveBack puts tokens in, up to the burst. Whether some of those that were taken had come
@@ -88,8 +104,11 @@ func (tokenBucket) giveBack(l *Limit, b bucket, _, cost int64, _ moment) bucket 
 	return bucket{max(0, b.level-min(b.level, mulUpTo(cost, l.partsOf(b)))), b.aux}
 }
 
-// partsOf is how many parts a unit of a stored bucket has: of the limit that it is rated by.
+// partsOf is how many parts a unit of a bucket has: of the limit that it is rated by.
 func (l *Limit) partsOf(b bucket) int64 {
+	if b.aux == ratedBy(l.Limit) {
+		return l.scale
+	}
 	return l.Window / common(-1-b.aux, l.Window)
 }
 
@@ -104,9 +123,9 @@ func mulUpTo(a, b int64) int64 {
 
 // backdate: what would have come back since, at the rates of that time, is not missing.
 func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
-	missing := mulUpTo(cost, l.scale)
-	if at < l.edited {
-		missing = l.convert(bucket{missing, ratedBy(l.Limit)}, at, m.at)
+	missing := mulUpTo(cost, l.partsOf(b))
+	if at < l.edited || b.aux != ratedBy(l.Limit) {
+		missing = l.convert(bucket{missing, b.aux}, at, m.at, b.aux)
 	} else {
 		missing = refilled(missing, l.refill, m.at-at)
 	}
@@ -120,7 +139,7 @@ func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
 func (tokenBucket) countsFrom(*Limit, bucket, moment) int64 { return 0 }
 
 func (tokenBucket) countable(l *Limit, b bucket, _ moment) int64 {
-	return (math.MaxInt64 - b.level) / l.scale
+	return (math.MaxInt64 - b.level) / l.partsOf(b)
 }
 
 // sound: a bucket from which nothing is missing may be of no limit, as an untouched one is.

@@ -74,6 +74,9 @@ func TestViews(t *testing.T) {
 		"billing period":         {fixed(10, "billing_period", ""), bucket{10, 1}, 0, 1, 10, 0, 30*day + 17*60*s, 30*day + 17*60*s},
 		"above a calendar's":     {fixed(10, "calendar_day", ""), bucket{10, 1}, 0, 11, 10, 0, Never, day},
 	} {
+		if c.limit.refills { // as each one that stands
+			c.bucket.aux = ratedBy(c.limit.Limit)
+		}
 		d := Decision{Target: testTarget(1, 1, 1, c.limit), At: testEpoch + c.after, Cost: c.cost, buckets: []bucket{c.bucket}}
 		want := View{Limit: c.limit, Used: c.used, Remaining: c.remaining, RetryAfter: c.retry, ResetAt: testEpoch + c.back, Exceeded: slices.Contains(past, name)}
 		if got := d.View(0); got != want {
