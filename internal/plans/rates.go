@@ -80,7 +80,7 @@ func PlanRates(editions []Edition, joined, pinned int, limit string, clock Clock
 		if !known && len(rates) > 0 { // the clock's history begins later
 			rates = model.Rates(nil).Then(model.Always, min(n, rates[0].Limit))
 		}
-		rates = rates.Then(at, n)
+		rates = rates.Then(at, n).Latest()
 	}
 	return rates
 }
@@ -97,8 +97,9 @@ type OwnRates struct {
 	Until *int64 `json:"until"`
 }
 
-// Course is what a limit was over time, own rates and the plan's after them. own is nil where the
-// customer had nothing of its own.
+// Course is what a limit was over time, own rates and the plan's after them, and what it is from the end of
+// an override on. All of that is in it, also more than is remembered. own is nil where the customer had
+// nothing of its own.
 func (own *OwnRates) Course(plan model.Rates, clock ClockHistory) model.Rates {
 	if own == nil {
 		return plan
@@ -131,7 +132,7 @@ func (own *OwnRates) Course(plan model.Rates, clock ClockHistory) model.Rates {
 func ChangedRates(change, at int64, was, plan model.Rates, o *StoredOverride) (own *OwnRates, plain bool) {
 	until := &at
 	if o != nil {
-		was, until = was.Then(at, o.Limit), o.ExpiresAt
+		was, until = was.Then(at, o.Limit).Latest(), o.ExpiresAt
 	}
 	switch {
 	case o == nil && slices.Equal(was, plan.Before(at)):

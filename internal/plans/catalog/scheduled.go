@@ -55,7 +55,7 @@ func (t *terms) schedule(target *model.Target) {
 // changedRates are a limit's own rates, as the scheduled change leaves them once it is written.
 func (t *terms) changedRates(limit string, own *plans.OwnRates, plan model.Rates, clock plans.ClockHistory) *plans.OwnRates {
 	e, s := t.entry, t.entry.scheduled
-	was := own.Course(plans.PlanRates(t.before.editions, e.joined, e.pinned, limit, clock), clock).Before(s.at)
+	was := own.Course(plans.PlanRates(t.before.editions, e.joined, e.pinned, limit, clock), clock).Before(s.at).Latest()
 	var override *plans.StoredOverride
 	if o, ok := e.overrides[limit]; ok && o.InForce(t.version.plan, limit, s.at) {
 		override = &o

@@ -21,9 +21,6 @@ type Rates []Rate
 
 // Then is the rates with a further one from an instant on. A rate that was to count from then or
 // later counts no more: a test clock may be set back before an edit.
-//
-// Of more edits than are remembered the oldest are forgotten. Before the others the slowest of the
-// forgotten rates counts, so that no bucket gets more than it should.
 func (r Rates) Then(from, limit int64) Rates {
 	r = r.Before(from)
 	switch last := len(r) - 1; {
@@ -32,11 +29,23 @@ func (r Rates) Then(from, limit int64) Rates {
 	case r[last].Limit == limit:
 		return r
 	}
-	if r = append(slices.Clip(r), Rate{from, limit}); len(r) > mostEdits+1 {
-		r[1] = Rate{Always, min(r[0].Limit, r[1].Limit)}
-		r = r[1:]
+	return append(slices.Clip(r), Rate{from, limit})
+}
+
+// Latest is what is remembered of the rates. Of more edits the oldest are forgotten. Before the others
+// the slowest of the forgotten rates counts, so that no bucket gets more than it should. It comes after
+// Before: an edit that is yet to come, as the end of an override, must not have one forgotten that counts.
+func (r Rates) Latest() Rates {
+	forgotten := len(r) - 1 - mostEdits
+	if forgotten <= 0 {
+		return r
 	}
-	return r
+	kept := slices.Clone(r[forgotten:])
+	kept[0].From = Always
+	for _, rate := range r[:forgotten] {
+		kept[0].Limit = min(kept[0].Limit, rate.Limit)
+	}
+	return kept
 }
 
 // Before is what counted before an instant.
@@ -61,6 +70,7 @@ func (r Rates) At(at int64) int64 {
 // WithRates is the limit with what it was before. The last rate is its own, and the limit is as it
 // is where there is no other. Only a token bucket asks for it.
 func (l *Limit) WithRates(r Rates) *Limit {
+	r = r.Latest()
 	last := len(r) - 1
 	if !l.Algorithm.Refills() || last < 1 || r[last].Limit != l.Limit {
 		return l

@@ -29,7 +29,7 @@ func TestRates(t *testing.T) {
 	}
 	many := Rates(nil).Then(0, 50)
 	for i := range int64(20) {
-		many = many.Then(i+1, 100-i)
+		many = many.Then(i+1, 100-i).Latest()
 	}
 	if len(many) != mostEdits+1 || many[0] != (Rate{Always, 50}) || many[1].From != 13 {
 		t.Errorf("the slowest of the forgotten ones counts before the last %d: %v", mostEdits, many)
@@ -48,7 +48,7 @@ func TestConversionIsExact(t *testing.T) {
 		at, was := since+draw.Int64N(1<<(1+draw.IntN(61))), number()
 		rates := Rates(nil).Then(0, was)
 		for range draw.IntN(12) {
-			rates = rates.Then(since+draw.Int64N(at-since+1)-at/10+draw.Int64N(at/5+1), number())
+			rates = rates.Then(since+draw.Int64N(at-since+1)-at/10+draw.Int64N(at/5+1), number()).Latest()
 		}
 		l := (&Limit{Algorithm: TokenBucket, Window: window, Limit: rates[len(rates)-1].Limit}).WithRates(rates)
 		stored := bucket{draw.Int64N(1 << (1 + draw.IntN(62))), ratedBy(was)}
