@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -12,8 +11,8 @@ import (
 	"time"
 
 	"quotad/internal/plans/sweep"
-
 	"quotad/internal/testkit"
+	"quotad/internal/testkit/pgtest"
 )
 
 // A doorway is what one person got who made a link and used it, while its customer went.

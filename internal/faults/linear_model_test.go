@@ -25,7 +25,7 @@ const maxReservations = 12
 // standing is a counter's state. It is compared by ==. Instants are whole seconds.
 type standing struct {
 	net          int64
-	at           int64 // of the last charge
+	at           int64 // when units were last charged, booked or taken off
 	reservations [maxReservations]reservation
 }
 
@@ -125,6 +125,9 @@ func (r rules) apply(s standing, in step) (standing, outcome) {
 			out.units = in.cost
 		}
 		s.net -= out.units
+		if out.units > 0 {
+			s.at = instant
+		}
 	case stepReserve:
 		if out.done = in.cost <= room && s.held()+in.cost <= r.inFlight; out.done {
 			*it = reservation{held: in.cost, expires: instant + in.ttl, fate: open}
@@ -155,9 +158,7 @@ func (r rules) commit(s standing, in step, instant, room int64) (standing, outco
 		out.done, out.units = false, it.held+room
 		return s, out
 	}
-	if in.cost > it.held {
-		s.at = instant
-	}
+	s.at = instant
 	s.net += in.cost
 	if r.keepRest {
 		s.net += max(0, it.held-in.cost)
