@@ -31,7 +31,7 @@ CREATE TABLE plan_versions (
     document   jsonb       NOT NULL,
     change     bigint      NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
-    base_every integer     NOT NULL DEFAULT 1,
+    base_every integer     NOT NULL,
     PRIMARY KEY (plan_id, version)
 );
 

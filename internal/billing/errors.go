@@ -17,8 +17,6 @@ var (
 	ErrState = errors.New("the invoice's status does not allow that")
 	// ErrHeld: an invoice cannot be finalized, see Invoice.Held.
 	ErrHeld = errors.New("the invoice is held and cannot be finalized")
-	// ErrNameless: a credit note's seller has no name, see NamelessSeller.
-	ErrNameless = errors.New("a credit note needs a seller with a name, and nothing was done")
 	// ErrReferred: an invoice that another one corrects, credits or gives back in part cannot become void.
 	ErrReferred = errors.New("a correction or a credit note refers to the invoice, or a later invoice gave back a part of its base price as unused, so it cannot be void: use a credit note")
 	// ErrTooMuch: more was to be credited than is left.

@@ -11,19 +11,12 @@ import (
 // Document is a checked plan as it is stored.
 func (in *PlanInput) Document() ([]byte, error) { return json.Marshal(in) }
 
-// ReadDocument is the inverse of Document: the same integers, strings and numbers. What
-// documents of earlier builds lack has its default.
+// ReadDocument is the inverse of Document: the same integers, strings and numbers.
 func ReadDocument(raw []byte) (in PlanInput, err error) {
 	if err := ReadStored(raw, &in); err != nil {
 		return PlanInput{}, err
 	}
 	restoreNumbers(in.Features)
-	if in.BaseIn == "" {
-		in.BaseIn = InArrears
-	}
-	if in.BaseEvery == 0 {
-		in.BaseEvery = 1
-	}
 	return in, nil
 }
 

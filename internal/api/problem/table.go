@@ -114,7 +114,6 @@ var errorTable = []errorEntry{
 	{err: billing.ErrFarPreview, kind: KindConflict},
 	{err: billing.ErrState, kind: KindConflict},
 	{err: billing.ErrHeld, kind: KindConflict},
-	{err: billing.ErrNameless, kind: KindConflict},
 	{err: billing.ErrReferred, kind: KindConflict},
 	{err: billing.ErrTooMuch, kind: KindConflict},
 	{err: billing.ErrMoreThanOpen, kind: KindConflict},

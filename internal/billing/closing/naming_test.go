@@ -10,7 +10,6 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/accounts"
-	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/invoices"
 	"quotad/internal/plans"
 	"quotad/internal/testkit"
@@ -236,34 +235,5 @@ func TestANameBesideAHeldDraft(t *testing.T) {
 	w.workOff()
 	if got := w.numbered(id); !slices.Equal(got, []string{"TEST-1"}) {
 		t.Errorf("%q", got)
-	}
-}
-
-// A credit note of an invoice that a nameless seller had sent, before that was refused, names
-// today's seller, and there is none without a name.
-func TestNotesOfANamelessSeller(t *testing.T) {
-	w, id := begun(t)
-	w.clock("2026-02-01T01:00:10Z")
-	invoice := w.stored(id)[0].ID
-	for _, sql := range []string{
-		`ALTER TABLE invoices DISABLE TRIGGER invoice_stands`,
-		`UPDATE invoices SET document = jsonb_set(document, '{seller,name}', '""')`,
-		`ALTER TABLE invoices ENABLE TRIGGER invoice_stands`,
-	} {
-		pgtest.Exec(t, w.url, sql)
-	}
-	w.nameless()
-	note := func() (*billing.Invoice, error) {
-		n, _, err := w.invoices.CreditNote(t.Context(), invoice, assembly.NoteRequest{
-			Lines: []assembly.NoteLine{{N: 1, AmountMinor: 10}}, Reason: "an outage", To: assembly.Outside,
-		}, "note", 1)
-		return n, err
-	}
-	if _, err := note(); !errors.Is(err, billing.ErrNameless) || !strings.Contains(err.Error(), "PUT /v1/sellers/default") {
-		t.Errorf("without a name: %v", err)
-	}
-	w.named("default", "Us")
-	if n, err := note(); err != nil || n.Seller.Name != "Us" || n.Number != "TEST-2" {
-		t.Errorf("with a name: %+v, %v", n, err)
 	}
 }

@@ -3,7 +3,6 @@ package invoices
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -102,17 +101,10 @@ func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Custome
 	if err := postgres.Send(ctx, tx, b); err != nil {
 		return nil, err
 	}
-	// The note says the seller as the invoice does; only the prefix is today's. An invoice of a
-	// seller that had no name says nobody, so its note says today's seller.
+	// The note says the seller as the invoice does; only the prefix is today's.
 	n, err := noteNumberOf(ctx, tx, note)
 	if err != nil {
 		return nil, err
-	}
-	if note.Seller.Name == "" {
-		note.Seller = n.seller
-	}
-	if note.Seller.Name == "" {
-		return nil, fmt.Errorf("%w: %s", billing.ErrNameless, billing.NamelessSeller(note.Seller.Key))
 	}
 	row, err := n.give(note, c.Now)
 	if err != nil {

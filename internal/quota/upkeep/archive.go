@@ -25,14 +25,11 @@ type ArchivedMonth struct {
 // A NotWholeError says that what is before a bound is not whole partitions.
 type NotWholeError struct {
 	// End is that of the partition that has hours before and after the bound, µs: the first bound that
-	// there can be. 0: the tables are in one piece, as those that Citus distributed.
+	// there can be.
 	End int64
 }
 
 func (e *NotWholeError) Error() string {
-	if e.End == 0 {
-		return "usage and adjustments are not partitioned by month, so no month can be taken out"
-	}
 	end := time.UnixMicro(e.End).UTC().Format(time.RFC3339)
 	return "one table has all hours before " + end + ": that is the first instant that can be given"
 }
@@ -61,15 +58,6 @@ func CanArchive(ctx context.Context, pool *pgxpool.Pool, before int64) error {
 		parts, err := partsOf(ctx, pool, table.name)
 		if err != nil {
 			return err
-		}
-		if len(parts) == 0 {
-			var whole bool
-			if err := pool.QueryRow(ctx, `SELECT relkind <> 'p' FROM pg_class WHERE oid = to_regclass($1)`, table.name).Scan(&whole); err != nil {
-				return err
-			}
-			if whole {
-				return &NotWholeError{}
-			}
 		}
 		for _, p := range parts {
 			if (p.Lower == nil || *p.Lower < before) && p.Upper != nil && *p.Upper > before {

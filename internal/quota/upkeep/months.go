@@ -16,8 +16,7 @@ import (
 // Hours of a month that is made are moved to its partition in the same transaction. Entries of the
 // audit trail stay where they are, and so does their month.
 //
-// All nodes may run one, on the same database. Tables that are not partitioned, as those that Citus
-// distributed before the upgrade, are left alone.
+// All nodes may run one, on the same database.
 type Partitioner struct {
 	pool *pgxpool.Pool
 	now  func(context.Context) (int64, error)

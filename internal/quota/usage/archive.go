@@ -13,7 +13,7 @@ type Archive struct {
 	Before int64
 	// GoneBefore: no rows of earlier hours are there any more. It is at most Before.
 	GoneBefore int64
-	// Months is how many tables of usage were taken out. That of before the months counts as one.
+	// Months is how many tables of usage were taken out. The first, which has all earlier hours, counts as one.
 	Months int
 }
 
