@@ -281,9 +281,9 @@ func TestMigrateCommands(t *testing.T) {
 	run(0, `"ok": true`, "reconcile")
 }
 
-// A database of before the migrations were made again has goose's own table.
-const earlierSchema = `CREATE TABLE goose_db_version (id integer PRIMARY KEY, version_id bigint NOT NULL);
-	INSERT INTO goose_db_version SELECT n, n FROM generate_series(0, 8) n`
+// What a build of before the first release may have left: tables of versions, without the files' fingerprints.
+const earlierSchema = `CREATE TABLE migrations (id integer PRIMARY KEY, version_id bigint NOT NULL, is_applied boolean NOT NULL);
+	INSERT INTO migrations SELECT n, n, true FROM generate_series(0, 34) n`
 
 // Every command says what such a database is and what to do, and leaves it as it is.
 func TestDatabaseOfBefore(t *testing.T) {
@@ -307,7 +307,7 @@ func TestDatabaseOfBefore(t *testing.T) {
 	}
 	for _, command := range commands[:2] {
 		code, out, errs := cli(t, nil, append(strings.Fields(command), "--data-dir="+dir)...)
-		if code != exitFailed || out != "" || !strings.Contains(errs, "the data directory "+dir+": the schema was made by a quotad of before") || !strings.Contains(errs, "make db-reset CONFIRM=yes") {
+		if code != exitFailed || out != "" || !strings.Contains(errs, "the data directory "+dir+": the schema was made by another build of before") || !strings.Contains(errs, "make db-reset CONFIRM=yes") {
 			t.Errorf("%s: code %d: %s%s", command, code, out, errs)
 		}
 	}

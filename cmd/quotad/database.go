@@ -169,7 +169,7 @@ func (db *database) greet(ctx context.Context, deadline time.Time, write bool) e
 	if major := number / 10_000; major < embedded.OldestMajor {
 		return fmt.Errorf("%w: the server is version %d, quotad needs %d or newer", errTooOld, major, embedded.OldestMajor)
 	}
-	if err := postgres.CheckSchema(within, conn); err != nil {
+	if err := postgres.CheckSchema(within, conn, migrations.FS); err != nil {
 		return err
 	}
 	if write {
@@ -190,9 +190,9 @@ func (db *database) hint(err error) string {
 	switch {
 	case errors.Is(err, postgres.ErrTransactionPooler):
 		return "\nSet pool_mode = session for this database in the pooler, or name PostgreSQL's own address in --database-url (QUOTAD_DATABASE_URL)"
-	case errors.Is(err, postgres.ErrEarlierSchema) && db.given:
+	case errors.Is(err, postgres.ErrOtherSchema) && db.given:
 		return "\nMake a new database and name it in --database-url, or drop this one with all its data and make it again"
-	case errors.Is(err, postgres.ErrEarlierSchema):
+	case errors.Is(err, postgres.ErrOtherSchema):
 		return "\nUse another --data-dir (QUOTAD_DATA_DIR), or stop quotad and delete this one's data with `make db-reset CONFIRM=yes`"
 	case !answered && db.given && !errors.Is(err, errTooOld):
 		return checkURL

@@ -11,7 +11,6 @@ import (
 	"path"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -28,8 +27,7 @@ const (
 	// a table. While it waits, every hit on that table queues behind it, so it
 	// rather fails; the next start tries again.
 	migrateLockTimeout = "15s"
-	// versionTable is where goose keeps what was applied. It is not goose's own default:
-	// that is the mark of a database that CheckSchema refuses, or of another program.
+	// versionTable is where goose keeps what was applied, and the fingerprints.
 	versionTable = "migrations"
 )
 
@@ -39,20 +37,7 @@ var (
 	// ErrNewerSchema is returned by MigrateDown when the newest migration in
 	// the database is one that this quotad does not have.
 	ErrNewerSchema = errors.New("the schema was made by a later quotad")
-	// ErrEarlierSchema is returned by CheckSchema.
-	ErrEarlierSchema = errors.New("the schema was made by a quotad of before the first release, whose tables this one does not read")
 )
-
-// CheckSchema returns ErrEarlierSchema for a database with goose's default table of versions,
-// which builds of before the first release used. Whoever is to work on a database asks it first.
-func CheckSchema(ctx context.Context, conn *pgx.Conn) error {
-	var earlier bool
-	err := conn.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&earlier)
-	if err == nil && earlier {
-		err = ErrEarlierSchema
-	}
-	return err
-}
 
 // Migration is one step of the schema.
 type Migration struct {
@@ -74,6 +59,8 @@ type MigrateOptions struct {
 // where ctx has no deadline. A database that a later quotad has migrated further is left as it
 // is, with a warning. Each release can run on the schema of the next one. Migrate needs only
 // the right to create tables in the database.
+//
+// Errors to branch on, of the others below, too: ErrOtherSchema, which leaves the database as it is.
 func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) ([]Migration, error) {
 	var applied []Migration
 	err := withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {
@@ -86,6 +73,9 @@ func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOp
 		for _, r := range results {
 			applied = append(applied, Migration{Version: r.Source.Version, Name: path.Base(r.Source.Path), AppliedAt: time.Now()})
 			m.log.Info("applied a migration", "version", r.Source.Version, "name", path.Base(r.Source.Path), "took", r.Duration)
+		}
+		if err == nil { // another build may have been faster
+			err = m.check(ctx)
 		}
 		return err
 	})
@@ -148,6 +138,7 @@ type migrator struct {
 	provider *goose.Provider
 	log      *slog.Logger
 	version  int64 // of the database
+	check    func(context.Context) error
 }
 
 func (m *migrator) newest() int64 {
@@ -177,19 +168,34 @@ func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts Migr
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, fsys,
-		goose.WithTableName(versionTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
+	files, err := fingerprintsOf(fsys)
+	if err != nil {
+		return err
+	}
+	store, err := newVersionStore(files)
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectCustom, db, fsys,
+		goose.WithStore(store), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
 		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
+		return err
+	}
+	check := func(ctx context.Context) error { return files.checkOn(ctx, db) }
+	if err := check(ctx); err != nil {
 		return err
 	}
 	// Reading the version takes the lock, and goose makes its table under it. goose's Up alone
 	// would make the table before it takes the lock, which is a race.
 	version, err := provider.GetDBVersion(ctx)
+	if err == nil {
+		err = check(ctx) // who waited for another build's migrations finds them now
+	}
 	if err != nil {
 		return err
 	}
-	return do(ctx, &migrator{provider: provider, log: opts.Logger, version: version})
+	return do(ctx, &migrator{provider: provider, log: opts.Logger, version: version, check: check})
 }
 
 // openSQL is the database as database/sql sees it, which goose needs.

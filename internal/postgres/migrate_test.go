@@ -158,6 +158,86 @@ func TestNewerSchemaIsAccepted(t *testing.T) {
 	}
 }
 
+// A database whose migrations are other files here is refused, and stays as it is: whether this build has
+// more of them, as many, or fewer.
+func TestSchemaOfOtherFilesIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		made func(t *testing.T, databaseURL string)
+	}{
+		{"(its migration 00002 is another file)", func(t *testing.T, databaseURL string) { migrate(t, databaseURL, 3) }},
+		{"(it does not say which files made it)", func(t *testing.T, databaseURL string) {
+			migrate(t, databaseURL, 3)
+			pgtest.Exec(t, databaseURL, `ALTER TABLE migrations DROP COLUMN fingerprint`)
+		}},
+		{"(it does not say which files made it)", func(t *testing.T, databaseURL string) {
+			pgtest.Exec(t, databaseURL, `CREATE TABLE change_number (n int)`, `CREATE TABLE goose_db_version (n int)`)
+		}},
+	} {
+		ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
+		c.made(t, databaseURL)
+		const tables = `SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relnamespace = 'public'::regnamespace`
+		was := pgtest.Query[string](t, databaseURL, tables)
+		conn, err := postgres.Connect(ctx, databaseURL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer postgres.CloseConn(conn)
+		for n := 1; n <= 4; n++ {
+			files := steps(n)
+			files["00001_step.sql"].Data = append(files["00001_step.sql"].Data, '\n')
+			if n > 1 {
+				files["00001_step.sql"] = steps(1)["00001_step.sql"]
+				files["00002_step.sql"].Data = append(files["00002_step.sql"].Data, '\n')
+			}
+			_, up := postgres.Migrate(ctx, databaseURL, files, quietly)
+			_, down := postgres.MigrateDown(ctx, databaseURL, files, quietly)
+			_, _, status := postgres.MigrateStatus(ctx, databaseURL, files, quietly)
+			for what, err := range map[string]error{"up": up, "down": down, "status": status, "check": postgres.CheckSchema(ctx, conn, files)} {
+				want := c.why
+				if n == 1 {
+					want = strings.Replace(want, "00002", "00001", 1)
+				}
+				if !errors.Is(err, postgres.ErrOtherSchema) || !strings.HasSuffix(err.Error(), want) {
+					t.Errorf("%s with %d files: %v, want %s", what, n, err, want)
+				}
+			}
+		}
+		if now := pgtest.Query[string](t, databaseURL, tables); now != was {
+			t.Errorf("tables are %s, and were %s", now, was)
+		}
+	}
+}
+
+// Builds that differ migrate one database at once. One of them makes it, and all others are told.
+func TestBuildsThatDifferMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	ctx, databaseURL := testkit.Context(t), emptyDatabase(t)
+	other := steps(3)
+	for _, file := range other {
+		file.Data = append(file.Data, '\n')
+	}
+	results := make(chan error, 6)
+	for n := range cap(results) {
+		files := []fstest.MapFS{steps(3), other}[n%2]
+		go func() {
+			_, err := postgres.Migrate(ctx, databaseURL, files, quietly)
+			results <- err
+		}()
+	}
+	told := 0
+	for range cap(results) {
+		if err := <-results; errors.Is(err, postgres.ErrOtherSchema) {
+			told++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	if told != cap(results)/2 {
+		t.Errorf("%d were told, want %d", told, cap(results)/2)
+	}
+}
+
 func TestFailedMigrationLeavesTheOneBefore(t *testing.T) {
 	databaseURL := emptyDatabase(t)
 	fsys := steps(2)
