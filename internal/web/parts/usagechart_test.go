@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,5 +113,37 @@ func TestLimitLabelIsOverNoBar(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What is held is a line, with a step where it changed, that ends with the point that holds now. Nothing is a
+// bar, also on the days of changes.
+func TestHeldIsALine(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	chart := usageChart{step: "day", zone: time.UTC, now: day(4).Add(time.Hour)}
+	for i, p := range []client.UsageLevel{{Last: 3, Peak: 3}, {Last: 3, Peak: 3}, {Last: 1, Peak: 5}, {Last: 1, Peak: 1}, {}} {
+		chart.points = append(chart.points, client.UsagePoint{Start: day(1 + i), UsageLevel: &p})
+	}
+	drawn := string(chart.html())
+	for what, want := range map[string]int{
+		`class="held" x="`:  4 + 3, // a line for each day until now, and what joins each with the day before
+		`class="held peak"`: 1,
+		`class="admitted`:   0,
+	} {
+		if got := strings.Count(drawn, what); got != want {
+			t.Errorf("%d of %s, not %d: %s", got, what, want, drawn)
+		}
+	}
+	// 3 falls to 1 on the third day: there the join is as high as two units, and elsewhere as the line.
+	high := 0
+	for _, m := range regexp.MustCompile(`class="held" x="([^"]*)" width="2" y="\d+" height="(\d+)"`).FindAllStringSubmatch(drawn, -1) {
+		if m[2] != "2" {
+			if high++; m[1] != "40.000%" {
+				t.Errorf("a step at %s", m[1])
+			}
+		}
+	}
+	if high != 1 {
+		t.Errorf("%d steps: %s", high, drawn)
 	}
 }
