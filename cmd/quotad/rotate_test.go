@@ -101,6 +101,8 @@ type failedRead struct {
 // fails the test where an answer was not as it should be. Reads that were under way in one of the moments may be
 // 503; hits may not.
 func (n *testNode) keepsAsking() (stop func(without ...moment)) {
+	n.t.Helper()
+	n.hit(1).is(200) // the node has read the customer and its plan
 	ids, over := 0, make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
