@@ -3,6 +3,7 @@ package faults
 import (
 	"os"
 	"testing"
+	"time"
 
 	"quotad/internal/testkit/pgtest"
 )
@@ -24,5 +25,9 @@ func sized(short, usual, long int) int {
 	return usual
 }
 
-// steady are the flags of a node that takes a machine that stalls for no outage.
-var steady = []string{"--request-timeout=9s", "--decide-within=5s"}
+// steadyWithin is how long a hit waits until it is an outage, at a node that takes a machine that stalls for
+// none.
+const steadyWithin = 5 * time.Second
+
+// steady are the flags of such a node.
+var steady = []string{"--request-timeout=9s", "--decide-within=" + steadyWithin.String()}
