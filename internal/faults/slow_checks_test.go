@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ import (
 func (w *slowWay) wants(h *slowHit) string {
 	switch {
 	case w.passing:
-		return "charged"
+		return charged
 	case h.deny:
 		return "503 /problems/database-unavailable"
 	}
@@ -99,6 +100,10 @@ func (s *slow) exceed(what string) {
 			s.t.Errorf("%s: a hit on a small limit: %d %s %v", what, a.status, a.raw, err)
 		}
 	}
+	metrics, _ := send(s.client, request{http.MethodGet, "/metrics", "", ""}, "http://"+s.node.at)
+	if counted := "\nquotad_hits_total{outcome=\"refused_degraded\"} "; !strings.Contains(string(metrics.raw), counted) || strings.Contains(string(metrics.raw), counted+"0\n") {
+		s.t.Errorf("%s: no metric counts the hits that were refused", what)
+	}
 	if s.faults++; in != fewUnits-1 {
 		s.t.Errorf("%s: %d hits were let in where 1 of %d units is used, and %d refused", what, in, fewUnits, refused)
 	}
@@ -109,6 +114,9 @@ func (s *slow) few(customer int) (answer, error) {
 	return send(s.client, request{http.MethodPost, "/v1/hits", fmt.Sprintf(`{"customer":"few-%d","meter":"calls"}`, customer), ""}, "http://"+s.node.at)
 }
 
+// charged is the outcome of a hit that the database knows.
+const charged = "charged"
+
 // outcome is what a caller heard.
 func (h *slowHit) outcome() string {
 	switch {
@@ -117,29 +125,129 @@ func (h *slowHit) outcome() string {
 	case h.a.status == http.StatusOK && h.a.Degraded:
 		return "degraded"
 	case h.a.status == http.StatusOK:
-		return "charged"
+		return charged
 	}
 	return fmt.Sprintf("%d %s", h.a.status, h.a.Type)
+}
+
+// logged: the log says once that it begins, and once that it ends.
+func (s *slow) logged(w *slowWay, before string, at slowTimes) {
+	s.t.Helper()
+	s.mu.Lock()
+	// Hits on sessions that are silent wait always.
+	stalled := w.passing || s.stalled(at.ended)
+	s.mu.Unlock()
+	first := s.faults == 1 && !w.passing
+	count := func() (opened, closed int) {
+		return s.said(before, "the database is too slow"), s.said(before, "the database commits in time again")
+	}
+	if first {
+		testkit.Eventually(s.t, w.what+": the log says so", func() bool { opened, closed := count(); return opened > 0 && closed > 0 })
+	}
+	// The log has a budget: of what comes again within a minute it may have no line.
+	most := 1
+	if w.passing {
+		most = 0
+	}
+	if opened, closed := count(); (isLong() || !stalled) && (opened > most || closed > most) {
+		s.t.Errorf("%s: the log says %d times that it begins, and %d times that it ends", w.what, opened, closed)
+	}
+}
+
+// slowTimes are when a way began, was known, was about to end, had ended, was known to have, and when it
+// was judged.
+type slowTimes struct{ began, known, ending, ended, recovered, late time.Time }
+
+// again is the instant from which on nothing keeps the node from charging.
+func (w *slowWay) again(at slowTimes) time.Time {
+	if w.passing {
+		return at.known
+	}
+	return at.recovered
+}
+
+// stalled reports whether a hit that was sent after an instant waited for as long as makes an outage. A
+// machine that stalls does that, and other hits are told of the outage then. Without such a hit no other
+// may be. mu is held.
+func (s *slow) stalled(after time.Time) bool {
+	return slices.ContainsFunc(s.hits, func(h slowHit) bool { return h.sent.After(after) && h.took > slowWithin*9/10 })
+}
+
+// judge holds what callers heard against what they are to hear.
+func (s *slow) judge(w *slowWay, at slowTimes) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var settled []time.Duration // how long those took that were sent once the node knew
+	told := map[string]int{}
+	longest, wrong := time.Duration(0), 0
+	stalled := s.stalled(w.again(at))
+	for _, h := range s.hits {
+		switch {
+		case h.sent.Before(at.began) || h.sent.After(at.late):
+		case h.sent.Before(at.ended):
+			longest = max(longest, h.took)
+			if h.sent.Before(at.known) {
+				told["early "+h.outcome()]++
+				continue
+			}
+			if h.sent.After(at.ending) || !isLong() && !h.sent.Add(h.took).Before(at.ending) {
+				continue // it ended before or after that
+			}
+			settled = append(settled, h.took)
+			told[h.outcome()]++
+			if h.outcome() != w.wants(&h) && (isLong() || !w.passing || !stalled) {
+				wrong++
+			}
+		case h.sent.After(at.recovered):
+			told["at the end "+h.outcome()]++
+			if h.outcome() != charged && (isLong() || !stalled) {
+				s.t.Errorf("%s: %s after the end: %s, %s %v", w.what, h.sent.Sub(at.ended), h.outcome(), h.a.raw, h.err)
+			}
+		default:
+			told["after "+h.outcome()]++
+			longest = max(longest, h.took)
+		}
+	}
+	slices.Sort(settled)
+	p99 := settled[len(settled)*99/100]
+	if stalled {
+		told["some waited, of an outage again"]++
+	}
+	s.t.Logf("%s: slowest %s, p99 from %s on %s, %v", w.what, longest.Round(time.Millisecond), at.known.Sub(at.began), p99.Round(time.Microsecond), told)
+	if isLong() && longest > longSizes.answered {
+		s.t.Errorf("%s: an answer took %s", w.what, longest)
+	}
+	if wrong > 0 {
+		s.t.Errorf("%s: %d of %d hits heard something else: %v", w.what, wrong, len(settled), told)
+	}
+	if isLong() && p99 > longSizes.p99 {
+		s.t.Errorf("%s: p99 is %s", w.what, p99)
+	}
 }
 
 // settle compares what is charged with what callers heard.
 func (s *slow) settle() {
 	s.t.Helper()
 	s.rest()
+	lines := slices.Collect(strings.Lines(s.node.log.String()))
+	if most := mostInAMinute(s.t, lines); most > outageLines {
+		s.t.Errorf("%d lines were logged in a minute:\n%s", most, strings.Join(lines, ""))
+	}
 	told, unknown := int64(slowCustomers), int64(0) // each of the small limits had one
 	for _, h := range s.hits {
 		switch {
 		case h.err != nil:
 			s.t.Errorf("a hit got no answer: %v", h.err)
-		case h.outcome() == "charged":
+		case h.outcome() == charged:
 			told++
 		case h.outcome() == "503 /problems/outcome-unknown":
 			unknown++
 		}
 	}
-	charged := pgtest.Query[int64](s.t, s.server.URL(), `SELECT sum(total)::bigint FROM counters JOIN customers ON id = customer WHERE key <> 'other'`)
-	s.t.Logf("told %d, charged %d, unknown %d", told, charged, unknown)
-	if charged < told || charged > told+unknown {
-		s.t.Errorf("%d units are charged, where callers were told of %d, and of %d nobody knows", charged, told, unknown)
+	units := pgtest.Query[int64](s.t, s.server.URL(), `SELECT sum(total)::bigint FROM counters JOIN customers ON id = customer WHERE key <> 'other'`)
+	s.t.Logf("told %d, charged %d, unknown %d", told, units, unknown)
+	if units < told || units > told+unknown {
+		s.t.Errorf("%d units are charged, where callers were told of %d, and of %d nobody knows", units, told, unknown)
 	}
 }
