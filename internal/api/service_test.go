@@ -224,6 +224,8 @@ func TestOutage(t *testing.T) {
 	n.want(200, "PUT", "/v1/customers/ended/billing", `{"ends_at":"`+ends.Format(time.RFC3339Nano)+`"}`)
 	n.want(403, "POST", "/v1/hits", `{"customer":"suspended","meter":"requests"}`)
 	n.want(200, "POST", "/v1/hits", `{"customer":"ended","meter":"requests"}`)
+	n.want(201, "PUT", "/v1/customers/fresh", `{"name":"x","plan":"pro"}`)
+	n.want(200, "POST", "/v1/hits", `{"customer":"fresh","meter":"requests","cost":0}`) // the node knows it, and no counter of it
 	pg.Stop()
 	var got reply
 	for range 20 { // the first may have been on its way to the old server
@@ -262,6 +264,12 @@ func TestOutage(t *testing.T) {
 	got = n.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`) // 1 was charged before, and 4 were let in since
 	if got.status != 429 || got.json["degraded"] != true || len(got.json["limits"].([]any)) != 1 || got.json["as_of"] != nil {
 		t.Errorf("beyond a limit in an outage: %d %s", got.status, got.text)
+	}
+	for i := range 6 { // of a counter that the node does not know
+		got = n.do("POST", "/v1/hits", `{"customer":"fresh","meter":"requests"}`)
+		if want := map[bool]int{true: 200, false: 429}[i < 5]; got.status != want || got.json["degraded"] != true {
+			t.Errorf("hit %d of 5 on an untouched limit in an outage: %d %s", i+1, got.status, got.text)
+		}
 	}
 	if got = n.do("GET", "/v1/customers/acme/quota", ""); got.status != 503 || got.header.Get("Retry-After") != "1" {
 		t.Errorf("quota in an outage: %d %s", got.status, got.text)
