@@ -43,7 +43,7 @@ const lastHourSQL = `
 SELECT coalesce(max(h.hour), 0) FROM unnest($3::integer[]) AS m (meter), LATERAL (
 	SELECT max(u.hour) AS hour FROM usage u WHERE u.shard = $1 AND u.customer = $2 AND u.meter = m.meter AND u.hour >= $4 AND u.admitted > 0
 	UNION ALL SELECT max(greatest(a.hour, $4)) FROM adjustments a
-		WHERE a.shard = $1 AND a.customer = $2 AND a.meter = m.meter AND a.hour > $4 - 3600000000 AND (a.hour >= $4 OR a.at = $4)
+		WHERE a.shard = $1 AND a.customer = $2 AND a.meter = m.meter AND a.hour >= $4 - 3599999999 AND (a.hour >= $4 OR a.at = $4)
 	OFFSET 0) h`
 
 // Draw marks the counters. It returns the last instant, Now or later, at which anything was charged,
