@@ -2,9 +2,9 @@
 # readme-check.sh [FILE...]: runs the commands of each FILE and compares what they
 # print. Without a FILE it takes README.md, and then the pages of docs/guide in the
 # order of their names, and docs/operations.md. All run against one new server with the
-# demo's data, as those of a reader do. Each page makes what it needs, so one FILE alone
-# works, too. The runbook makes servers of its own, which refuse to run as root: there its
-# commands run as the user postgres.
+# demo's data, as those of a reader do. Its webhooks may lead to this machine. Each page
+# makes what it needs, so one FILE alone works, too. The runbook makes servers of its own,
+# which refuse to run as root: there its commands run as the user postgres.
 #
 # A fenced `sh` block right below a line `<!-- ci -->` is run. The blocks of a file
 # run in order in one shell, with URL and KEY (the admin key) set, in a directory of
@@ -126,7 +126,7 @@ compare() {
 
 QUOTAD_LISTEN=127.0.0.1:$(free_port)
 export QUOTAD_LISTEN QUOTAD_DATA_DIR=$all/data URL=http://$QUOTAD_LISTEN
-bin/quotad serve --demo >"$all/log" 2>&1 </dev/null &
+bin/quotad serve --demo --webhook-allow-private >"$all/log" 2>&1 </dev/null &
 pid=$!
 wait_ready "$URL" "$pid" "$all/log"
 for file; do
