@@ -49,7 +49,8 @@ func digestOf(l *billing.Line) digestLine {
 	line := digestLine{
 		l.N, l.Kind, l.Meter, l.Description, l.From, l.To, l.Quantity, l.Included,
 		l.PlanVersion, make([]digestTier, len(l.Tiers)), l.AmountMinor, l.OfInvoice, l.OfLine, l.Before,
-		digestPrice{l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied}, digestLevel{l.Level.By, l.Level.Exact},
+		digestPrice{l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied},
+		digestLevel{l.Level.By, l.Level.Exact},
 	}
 	for i, t := range l.Tiers {
 		line.Tiers[i] = digestTier{t.UpTo, t.Quantity, t.Amount, t.UnitPrice, t.FlatPrice}

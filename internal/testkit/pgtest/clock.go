@@ -48,7 +48,7 @@ func clockPrograms(t testing.TB, dataDir string) string {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(filepath.Dir(dataDir), "programs")
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // the server's user reads it
 		t.Fatal(err)
 	}
 	for _, name := range []string{"postgres", "initdb"} {
