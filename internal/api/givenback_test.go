@@ -136,8 +136,8 @@ func TestADraftsUnusedGoesWithTheVoidInvoice(t *testing.T) {
 	}
 }
 
-// What was given back twice before there was a check is found by it: an opening that became void
-// although a later invoice had given a part of its base back. A charge of that puts the money right;
+// What somebody gave back twice by hand is found: an opening that became void although a later
+// invoice had given a part of its base back. A charge of that puts the money right;
 // the invoices stay as they are, and the check goes on to name them.
 func TestReconcileFindsWhatWasGivenBackTwice(t *testing.T) {
 	t.Parallel()

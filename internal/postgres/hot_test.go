@@ -19,7 +19,7 @@ var hotTables = []string{"counters", "usage", "receipts_0", "receipts_1", "recei
 const hotOwner = "../../internal/quota/"
 
 // TestHotTablesHaveOneOwner reads all SQL of the program. Test kits and the bench are not part of it.
-// Migrations are not read: they make both kinds, and fill one from the other.
+// Migrations are not read: they make both kinds.
 func TestHotTablesHaveOneOwner(t *testing.T) {
 	t.Parallel()
 	tables := allTables(t)
