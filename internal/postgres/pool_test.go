@@ -13,6 +13,7 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
+	"quotad/migrations"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sync/errgroup"
@@ -139,7 +140,7 @@ func TestSeveralHosts(t *testing.T) {
 		return err
 	})
 	both.Go(func() error { // Migrations and the clock find their way, too.
-		_, _, err := postgres.MigrateStatus(testkit.Context(t), databaseURL, steps(1), postgres.MigrateOptions{})
+		_, _, err := postgres.MigrateStatus(testkit.Context(t), databaseURL, migrations.FS, postgres.MigrateOptions{})
 		return err
 	})
 	if err := both.Wait(); err != nil {

@@ -71,6 +71,7 @@ func nodeBy(t testing.TB, url string, now func(context.Context) (int64, error), 
 	w.invoices = invoices.New(w.accounts, time.Hour)
 	w.worker = New(Options{
 		Pool: pool, Accounts: w.accounts, Invoices: w.invoices, Catalog: w.catalog, Engine: w.engine, Stopwatch: planstest.Monotonic, Log: log,
+		FenceTime: testkit.Patience, // nobody is put off, by a clock that stands
 	})
 	return w
 }

@@ -21,6 +21,7 @@ const longestOpen = `
 func TestAHeldCounter(t *testing.T) {
 	const customers = 120
 	w, clock := newBilled(t, pgtest.NewDatabase(t), customers, 2)
+	w.worker.fenceTime = fenceTime // as it is where nobody sets it
 	holder, err := w.store.Pool().Begin(w.Context())
 	w.check(err)
 	defer func() { _ = holder.Rollback(context.WithoutCancel(w.Context())) }()

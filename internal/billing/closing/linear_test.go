@@ -30,7 +30,6 @@ var comesLater = []string{
 func TestWorkIsInProportion(t *testing.T) {
 	const customers, lines = 1000, 5 + 5 + 3 + 1 // of the first invoice, and of one with corrections and a charge
 	w, clock := newBilled(t, pgtest.NewDatabase(t), customers, 2)
-	w.worker.fenceTime = testkit.Patience // nobody is put off, and read again
 	w.workOff()
 	clock.Set(clock.At.Load() + 3600e6)
 	w.workOff()
