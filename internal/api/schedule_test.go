@@ -89,14 +89,16 @@ func TestPeriodsFollowAChange(t *testing.T) {
 
 	s.clock("2026-04-12T06:30:00.000001Z")
 	s.hit(200, 1)
-	s.put(`"plan":"weekly","change":"now"`)
-	s.period("2026-04-12T06:30:00.000001Z", "2026-04-13T22:00:00Z", 0, 10)
+	s.put(`"plan":"weekly","change":"now"`) // just after what was used at that instant
+	s.period("2026-04-10T22:00:00Z", "2026-04-12T06:30:00.000002Z", 3, 7)
+	s.clock("2026-04-12T06:30:00.000002Z")
+	s.period("2026-04-12T06:30:00.000002Z", "2026-04-13T22:00:00Z", 0, 10)
 	s.hit(200, 7)
-	s.period("2026-04-12T06:30:00.000001Z", "2026-04-13T22:00:00Z", 7, 3)
+	s.period("2026-04-12T06:30:00.000002Z", "2026-04-13T22:00:00Z", 7, 3)
 	s.put(`"plan":"weekly","change":"now"`) // which changes nothing
-	s.period("2026-04-12T06:30:00.000001Z", "2026-04-13T22:00:00Z", 7, 3)
+	s.period("2026-04-12T06:30:00.000002Z", "2026-04-13T22:00:00Z", 7, 3)
 	s.put(`"plan":"weekly","timezone":"America/New_York"`)
-	s.period("2026-04-12T06:30:00.000001Z", "2026-04-13T22:00:00Z", 7, 3)
+	s.period("2026-04-12T06:30:00.000002Z", "2026-04-13T22:00:00Z", 7, 3)
 	s.clock("2026-04-13T22:00:00Z")
 	s.period("2026-04-13T22:00:00Z", "2026-04-14T04:00:00Z", 0, 10) // weeks from Tuesday, January 20, there
 	s.hit(200, 1)
@@ -105,11 +107,12 @@ func TestPeriodsFollowAChange(t *testing.T) {
 	s.clock("2026-04-15T00:00:00Z") // a full hour, in which something was used already
 	s.hit(200, 2)
 	s.put(`"plan":"monthly","timezone":"America/New_York","change":"now"`)
-	s.period("2026-04-15T00:00:00Z", "2026-04-20T04:00:00Z", 2, 8) // that hour is of the new period
-	s.hit(200, 8)
-	s.hit(429, 1)
+	s.period("2026-04-14T04:00:00Z", "2026-04-15T00:00:00.000001Z", 2, 8)
+	s.clock("2026-04-15T00:00:00.000001Z")
+	s.period("2026-04-15T00:00:00.000001Z", "2026-04-20T04:00:00Z", 0, 10)
 	s.put(`"plan":"weekly","timezone":"America/New_York","change":"now"`) // at the period's start
-	s.period("2026-04-15T00:00:00Z", "2026-04-21T04:00:00Z", 10, 0)
+	s.period("2026-04-15T00:00:00.000001Z", "2026-04-21T04:00:00Z", 0, 10)
+	s.hit(200, 10)
 	s.hit(429, 1)
 	n.want(428, "PUT", "/v1/plans/weekly", `{"name":"P","currency":"USD","interval":"month"}`)
 	if got := n.want(422, "PUT", "/v1/plans/weekly", `{"name":"P","currency":"USD","interval":"month"}`, "If-Match", "*"); !strings.Contains(got.text, "must stay week") {
@@ -121,7 +124,7 @@ func TestPeriodsFollowAChange(t *testing.T) {
 	for _, p := range points {
 		total += p.(map[string]any)["admitted"].(float64)
 	}
-	if total != 4+6+3+5+2+1+7+1+2+8 {
+	if total != 4+6+3+5+2+1+7+1+2+10 {
 		t.Errorf("%v units in all: %v", total, points)
 	}
 }
