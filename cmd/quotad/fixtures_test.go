@@ -14,7 +14,9 @@ import (
 // hourly and daily are the limits of the project's example.
 const (
 	hourly = `{"name":"hourly","meter":"requests","algorithm":"fixed_window","limit":5000,"window":"1h"}`
-	daily  = `{"name":"daily","meter":"requests","algorithm":"token_bucket","limit":200,"window":"1d"}`
+	// fresh is hourly with windows that a first hit begins: none ends while a test runs.
+	fresh = `{"name":"hourly","meter":"requests","algorithm":"fixed_window","align":"first_hit","limit":5000,"window":"1h"}`
+	daily = `{"name":"daily","meter":"requests","algorithm":"token_bucket","limit":200,"window":"1d"}`
 )
 
 // planOf is a plan with these limits and nothing else, as an admin writes it.

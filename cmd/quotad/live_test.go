@@ -23,8 +23,7 @@ func TestLivePages(t *testing.T) {
 	t.Parallel()
 	n := start(t, "")
 	other := start(t, n.databaseURL)
-	awayFromHoursEnd(t)
-	n.setUp(hourly)
+	n.setUp(fresh)
 	w := openWindow(t, n)
 	for _, part := range []struct {
 		name string

@@ -15,9 +15,8 @@ import (
 func TestOutlookAndCostAreLive(t *testing.T) {
 	t.Parallel()
 	n := start(t, "", "--close-delay=1h")
-	awayFromHoursEnd(t)
-	n.setUp(hourly)
-	n.do("PUT", "/v1/plans/basic", `{"name":"Plan","currency":"USD","interval":"month","base_price_minor":1000,"limits":[`+hourly+`],
+	n.setUp(fresh)
+	n.do("PUT", "/v1/plans/basic", `{"name":"Plan","currency":"USD","interval":"month","base_price_minor":1000,"limits":[`+fresh+`],
 		"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"}]}`, "If-Match: *").is(201)
 	n.do("PUT", "/v1/customers/new", `{"name":"New","plan":"basic","timezone":"UTC"}`).is(201)
 	w := openWindow(t, n)
@@ -124,7 +123,7 @@ const hideFirst = `(() => {
 func TestHiddenTabsHoldNoStream(t *testing.T) {
 	t.Parallel()
 	n := start(t, "")
-	n.setUp(hourly)
+	n.setUp(fresh)
 	w := openWindow(t, n)
 	asked(w, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: hideFirst})
 	w.as("acme")
