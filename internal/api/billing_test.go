@@ -230,7 +230,7 @@ func TestEndOfBilling(t *testing.T) {
 	if got := n.runs("closed"); got != "2026-01-22T12:00 2026-02-01 0 1" {
 		t.Error("again:", got)
 	}
-	if got := n.runs("open"); got != "2026-01-20T00:00:05Z 2026-02-01 0 1" {
+	if got := n.runs("open"); got != "2026-01-20T00:00:05.000001Z 2026-02-01 0 1" { // just after what was free
 		t.Error("again, before it was closed:", got)
 	}
 	n.setTo("2026-04-01T00:00:00Z")
