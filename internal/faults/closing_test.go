@@ -94,7 +94,7 @@ type closers struct {
 // TestClosingSurvives: periods are closed, drafted, finalized and paid by three nodes under load,
 // while at each step a node is killed or stopped, or PostgreSQL crashes. Each period has one
 // invoice, numbers have no gap, and each unit is billed in the month that its caller was told. What
-// is held is what callers were told, too.
+// is held is what callers were told, too. Some customers change their plan as each month ends.
 func TestClosingSurvives(t *testing.T) {
 	seed := testkit.Seed(t)
 	c := newClosers(t, seed)
@@ -120,6 +120,7 @@ func TestClosingSurvives(t *testing.T) {
 	c.stop.Store(true)
 	c.hits.Wait()
 	c.cluster.rest()
+	c.schedule()
 	c.month++
 	c.move()
 	c.done("all is billed", testkit.Patience)
@@ -225,6 +226,9 @@ func (c *closers) hit(client int) {
 func (c *closers) strike(s *closingStep, death death, random *rand.Rand) {
 	c.t.Helper()
 	what := s.name + ": " + string(death)
+	if s.statement != pays {
+		c.schedule()
+	}
 	traps, began := make([]*trap, len(c.ways)), time.Now()
 	for i, way := range c.ways {
 		traps[i] = newTrap(s.statement, s.commit, s.answer)
@@ -352,6 +356,7 @@ func (c *closers) compare() {
 	c.t.Helper()
 	reconciled(c.t, c.cluster)
 	c.compareLevels()
+	c.compareChanges()
 	for what, query := range wrongInvoices {
 		if n := pgtest.Query[int64](c.t, c.server.URL(), query); n != 0 {
 			c.t.Errorf("%s: %d", what, n)
