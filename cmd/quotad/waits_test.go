@@ -155,7 +155,7 @@ func TestStartGivesUp(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t)
 	execute(t, server.AdminURL(), "ALTER DATABASE quotad SET default_transaction_read_only = on")
-	code, _, errs := cli(t, nil, "serve", "--listen=127.0.0.1:0", "--start-timeout=300ms", "--database-url="+server.URL())
+	code, _, errs := cli(t, nil, "serve", "--listen=127.0.0.1:0", "--start-timeout=5s", "--database-url="+server.URL())
 	if code != exitFailed || !strings.Contains(errs, "takes no writes") || !strings.Contains(errs, "--start-timeout waits longer") {
 		t.Errorf("code %d: %s", code, errs)
 	}
