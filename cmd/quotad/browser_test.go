@@ -249,7 +249,11 @@ func (w *window) until(what, expression string) {
 	w.t.Helper()
 	ctx, done := w.step()
 	defer done()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testkit.Patience))); err != nil {
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testkit.Patience)))
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // the document was replaced while it was asked
+		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testkit.Patience)))
+	}
+	if err != nil {
 		w.t.Fatalf("waited in vain for %s: %v; console: %q", what, err, w.console())
 	}
 }
