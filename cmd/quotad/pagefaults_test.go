@@ -112,9 +112,10 @@ const canTab = `[...document.querySelectorAll("a[href],button,input:not([type=hi
 const noteFocus = `(() => {
   window.met = new Set();
   window.unseen = [];
-  addEventListener("focusin", e => {
-    met.add(e.target);
-    if (getComputedStyle(e.target).outlineStyle === "none") unseen.push("no outline: " + e.target.outerHTML.slice(0, 80));
+  addEventListener("focusin", e => met.add(e.target));
+  addEventListener("keyup", () => { // then it is the key that has moved the focus
+    const at = document.activeElement;
+    if (at !== document.body && getComputedStyle(at).outlineStyle === "none") unseen.push("no outline: " + at.outerHTML.slice(0, 80));
   });
   document.activeElement.blur();
   return ` + canTab + `.length;
