@@ -26,7 +26,7 @@ func TestPoolerInSessionMode(t *testing.T) {
 	if err := n.stop(); err != nil {
 		t.Fatal(err)
 	}
-	// The server behind it is out of reach, and so is the database. The pooler says nothing then.
+	// The server that it leads to is out of reach, and so is the database. The pooler says nothing then.
 	n = startBrief(t, pooler.URL())
 	n.hit(1).is(200) // a node lets in whom it knows
 	server.Stop()

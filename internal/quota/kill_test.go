@@ -224,7 +224,7 @@ func TestLostAnswers(t *testing.T) {
 					return &lossyConn{Conn: conn, cut: &cut}, err
 				}
 			}
-			// Some meet reads, behind which a blind retry charges nothing twice. One run may be lucky.
+			// Some meet reads, after which a blind retry charges nothing twice. One run may be lucky.
 			var err error
 			for runs := 0; runs == 0 || blind && err == nil && runs < 10; runs++ {
 				one := &fire{url: pgtest.NewDatabase(t), seed: seed + uint64(runs), connect: lossy}
