@@ -37,6 +37,17 @@ type Suspension struct {
 	At     time.Time `json:"at" doc:"Since when, by PostgreSQL's clock."`
 }
 
+// PlanRequestRequest is the body of POST /v1/customers/{key}/plan-requests.
+type PlanRequestRequest struct {
+	Plan string `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The key of the plan that the customer asks for. It is not the customer's present one."`
+}
+
+// PlanRequest is a plan that a customer asked for.
+type PlanRequest struct {
+	Plan string    `json:"plan"`
+	At   time.Time `json:"at" doc:"When the event customer.plan_requested told of it last, by the customer's clock. The same request is told once in 24 hours."`
+}
+
 // ScheduledChangeRequest is the body of PUT /v1/customers/{key}/scheduled-change.
 type ScheduledChangeRequest struct {
 	Plan        string `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
@@ -143,6 +154,16 @@ func (c *Client) Suspend(ctx context.Context, customer string, in SuspensionRequ
 // Resume ends a customer's suspension.
 func (c *Client) Resume(ctx context.Context, customer string) error {
 	return c.remove(ctx, at("customers", customer, "suspension"))
+}
+
+// RequestPlan tells by an event that a customer asks for another plan. It changes nothing else.
+func (c *Client) RequestPlan(ctx context.Context, customer string, in PlanRequestRequest) (PlanRequest, error) {
+	return post[PlanRequest](ctx, c, at("customers", customer, "plan-requests"), in)
+}
+
+// PlanRequests lists the plans that a customer asked for, but for its present one: the newest 100.
+func (c *Client) PlanRequests(ctx context.Context, customer string) (List[PlanRequest], error) {
+	return get[List[PlanRequest]](ctx, c, at("customers", customer, "plan-requests"))
 }
 
 // ScheduleChange has a customer change to another plan at the end of a billing period.

@@ -41,7 +41,7 @@ type EventData struct {
 
 	WithdrawnMinor *int64 `json:"withdrawn_minor,omitempty" doc:"Of credit.withdrawn: what was taken back."`
 
-	Plan        string     `json:"plan,omitempty" doc:"The plan's key."`
+	Plan        string     `json:"plan,omitempty" doc:"The plan's key. Of customer.plan_requested, that of the plan that the customer asks for."`
 	PlanVersion int        `json:"plan_version,omitempty"`
 	Previous    *EventPlan `json:"previous,omitempty" doc:"Of customer.plan_changed: the plan until then."`
 	Name        string     `json:"name,omitempty" doc:"Of limit.threshold: the limit's."`

@@ -127,6 +127,11 @@ func (c *Client) Plans(ctx context.Context, query url.Values) (List[Plan], error
 	return get[List[Plan]](ctx, c, with(at("plans"), query))
 }
 
+// Plan reads a plan's latest version.
+func (c *Client) Plan(ctx context.Context, key string) (Plan, error) {
+	return get[Plan](ctx, c, at("plans", key))
+}
+
 // Version reads a version of a plan.
 func (c *Client) Version(ctx context.Context, plan string, version int) (Plan, error) {
 	return get[Plan](ctx, c, at("plans", plan, "versions", strconv.Itoa(version)))

@@ -159,6 +159,15 @@ CREATE INDEX scheduled_changes_at ON scheduled_changes (at) WHERE clock_id IS NU
 CREATE INDEX scheduled_changes_clock ON scheduled_changes (clock_id, at) WHERE clock_id IS NOT NULL;
 CREATE INDEX scheduled_changes_done ON scheduled_changes (customer_id) WHERE done;
 
+-- Plans that customers asked for, and were not given by that. at: when each was last told by an
+-- event, µs by the customer's clock.
+CREATE TABLE plan_requests (
+    customer_id bigint  NOT NULL REFERENCES customers (id) ON DELETE CASCADE,
+    plan_id     integer NOT NULL REFERENCES plans (id),
+    at          bigint  NOT NULL,
+    PRIMARY KEY (customer_id, plan_id)
+);
+
 -- What a meter may cost a customer in a billing period.
 -- amount_minor: no hit is admitted past it, in minor units of the customer's currency. How many units
 -- that is follows from what prices the period.
@@ -187,5 +196,5 @@ CREATE TABLE erasures (
 );
 
 -- +goose Down
-DROP TABLE erasures, forgotten, caps, scheduled_changes, limit_rates, overrides, customers, test_clocks, drafts,
+DROP TABLE erasures, forgotten, caps, plan_requests, scheduled_changes, limit_rates, overrides, customers, test_clocks, drafts,
     plan_versions, plans, meters;

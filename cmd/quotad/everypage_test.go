@@ -22,7 +22,7 @@ func listedPages(t testing.TB) (all []listedPage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := strings.NewReplacer("{$}", "", "{key}", "acme", "{id}", "x", "{limit}", "hourly", "{meter}", "requests", "{n}", "1", "{file}", "x.pdf", "{token}", "x")
+	place := strings.NewReplacer("{$}", "", "{key}", "acme", "{id}", "x", "{limit}", "hourly", "{plan}", "basic", "{meter}", "requests", "{n}", "1", "{file}", "x.pdf", "{token}", "x")
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {

@@ -143,6 +143,28 @@ func TestSessionsAreRenewed(t *testing.T) {
 	old.get("/admin").is(303)
 }
 
+// Customers ask for the plans that a setting names, and for no others.
+func TestCustomersAskForPlans(t *testing.T) {
+	t.Parallel()
+	n := start(t, "", "--portal-plans=basic,large,unwritten")
+	n.setUp(hourly)
+	for _, plan := range []string{"large", "secret"} {
+		n.do("PUT", "/v1/plans/"+plan, `{"name":"The `+plan+` <i>","currency":"USD","interval":"month","base_price_minor":5000,"base_in":"advance"}`).is(201)
+	}
+	b := n.browser().enter(n, "acme")
+	b.get("/portal/plan").is(200).says("Other plans", "The large &lt;i&gt;", "$50.00 a month", "Ask for this plan").lacks("secret", "unwritten", "You asked", `action="/portal/plan/basic"`)
+	b.post("/portal/plan/secret", nil).is(404)
+	b.post("/portal/plan/unwritten", nil).is(422)
+	for range 2 {
+		b.post("/portal/plan/large", nil).goes("/portal/plan")
+		b.get("/portal/plan").is(200).says("You asked for it on").lacks("Ask for this plan")
+	}
+	const told = "/v1/events?type=customer.plan_requested"
+	testkit.Eventually(t, "the request is told", func() bool { return len(n.do("GET", told, "").is(200).at("items").([]any)) > 0 })
+	n.do("GET", told, "").has("items.0.data.plan", "large").has("next_cursor", nil)
+	n.browser().post("/portal/plan/large", nil).is(401)
+}
+
 // What a link may hold is what settings name.
 func TestPortalSessionsAreChecked(t *testing.T) {
 	t.Parallel()

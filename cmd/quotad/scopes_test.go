@@ -50,6 +50,8 @@ func operations() []operation {
 		{"PUT", "/v1/customers/acme/overrides/hourly", `{"limit":100}`, "support", 0},
 		{"GET", "/v1/customers/acme/overrides", "", "read support", 0},
 		{"DELETE", "/v1/customers/acme/overrides/hourly", "", "support", 0},
+		{"POST", "/v1/customers/acme/plan-requests", `{"plan":"basic"}`, "support", 422}, // its own
+		{"GET", "/v1/customers/acme/plan-requests", "", "read support", 0},
 		{"PUT", "/v1/test-clocks/%s", `{"now":"2026-01-31T12:00:00Z"}`, "", 0},
 		{"GET", "/v1/test-clocks/january", "", "", 0},
 		{"GET", "/v1/test-clocks", "", "", 0},

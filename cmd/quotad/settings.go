@@ -78,6 +78,7 @@ type settings struct {
 	BrandAccent         string   `placeholder:"COLOURS" help:"Accent of the portal on light pages and on dark ones, as #2a56c6,#8cb0ff. Each needs a contrast of 4.5:1."`
 	PortalOrigins       []string `placeholder:"ORIGIN" sep:"," help:"Sites that may show the portal in a frame, such as https://app.example.com, separated by commas."`
 	PortalReturnOrigins []string `placeholder:"ORIGIN" sep:"," help:"Sites that the portal may lead back to, such as https://app.example.com, separated by commas."`
+	PortalPlans         []string `placeholder:"PLAN" sep:"," help:"Keys of plans that customers may ask for in the portal, at most 20, separated by commas. Who asks changes nothing: the event customer.plan_requested tells it."`
 
 	WebhookAllowPrivate bool `name:"webhook-allow-private" help:"Let webhooks have private addresses, and this machine's without TLS: whoever has an admin key can then send POST requests to them."`
 
@@ -179,7 +180,20 @@ func (s *settings) check() error {
 		return err
 	}
 	_, err := s.brand()
-	return cmp.Or(err, checkOrigins("portal-origins", s.PortalOrigins), checkOrigins("portal-return-origins", s.PortalReturnOrigins))
+	return cmp.Or(err, checkOrigins("portal-origins", s.PortalOrigins), checkOrigins("portal-return-origins", s.PortalReturnOrigins), s.checkPortalPlans())
+}
+
+func (s *settings) checkPortalPlans() error {
+	const most = 20
+	if len(s.PortalPlans) > most {
+		return badSetting("portal-plans", "must be at most %d plans, not %d", most, len(s.PortalPlans))
+	}
+	for _, key := range s.PortalPlans {
+		if !plans.ValidKey(key) {
+			return badSetting("portal-plans", "must be keys of plans, not %q: each %s", key, plans.KeyRule)
+		}
+	}
+	return nil
 }
 
 func (s *settings) checkPublicURL() error {

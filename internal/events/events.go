@@ -40,7 +40,7 @@ const (
 	WebhookDisabled = "webhook.disabled"
 )
 
-// Types are all types of events, those too that nothing tells yet.
+// Types are all types of events.
 var Types = []string{
 	LimitThreshold, CapThreshold,
 	InvoiceDrafted, InvoiceFinalized, InvoicePaid, InvoiceOverdue, InvoiceVoid, InvoiceHeld, InvoiceCredited,

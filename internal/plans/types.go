@@ -121,6 +121,12 @@ type ScheduledChange struct {
 	At          time.Time // from when on its limits and prices count, by the customer's clock
 }
 
+// PlanRequest is another plan that a customer asked for.
+type PlanRequest struct {
+	Plan string    // key
+	At   time.Time // when the request was last told, by the customer's clock
+}
+
 // What a scheduled change waits for: the end of the running billing period, or that of all the periods
 // that its base price is for.
 const (

@@ -227,6 +227,11 @@ var Examples = map[string]Example{
 		Path: "initech", Request: `{"plan": "pro"}`,
 		Response: `{"plan": "pro", "plan_version": 3, "at": "2036-12-01T00:00:00Z"}`,
 	},
+	"requestPlan": {
+		Path: "initech", Request: `{"plan": "pro"}`,
+		Response: `{"plan": "pro", "at": "2026-11-20T06:00:00.123456Z"}`,
+	},
+	"listPlanRequests": {Path: "initech", Response: `{"items": [{"plan": "pro", "at": "2026-11-20T06:00:00.123456Z"}], "next_cursor": null}`},
 	"previewChange": {
 		Path: "initech", Request: `{"plan": "pro", "change": "limits_now"}`,
 		Response: `{"at": "2026-11-20T06:00:00.123456Z", "invoice": null, "upcoming": ` + invoiceExample + `, "limits": [

@@ -354,7 +354,7 @@ func (s *Store) customersPlan(ctx context.Context, in plans.CustomerInput) (id i
 	}
 	plan, err := read(ctx, s, plans.ErrUnknownPlan, pgx.RowToStructByPos[found], customersPlan, in.Plan, version)
 	if errors.Is(err, plans.ErrUnknownPlan) {
-		return 0, model.FieldErrors{{Field: "plan", Detail: "no such plan: write it first with PUT /v1/plans/" + in.Plan}}, nil
+		return 0, noSuchPlan(in.Plan), nil
 	}
 	if err == nil && !plan.Version {
 		bad = model.FieldErrors{{Field: "plan_version", Detail: "the plan has no such version: GET /v1/plans/" + in.Plan + "/versions lists them"}}

@@ -267,7 +267,17 @@ func (v *Visit) Ctx() context.Context {
 	if v.As == (Identity{}) {
 		return v.R.Context()
 	}
+	return v.ctx(v.As)
+}
+
+// AsSupport is Ctx of what a customer may tell, and not only read.
+func (v *Visit) AsSupport() context.Context {
 	as := v.As
+	as.Scope = plans.ScopeSupport
+	return v.ctx(as)
+}
+
+func (v *Visit) ctx(as Identity) context.Context {
 	as.Request = v.RequestID
 	return v.Site.Options.As(v.R.Context(), as)
 }

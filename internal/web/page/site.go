@@ -58,9 +58,10 @@ type Options struct {
 	Log  *slog.Logger
 
 	Brand  Brand
-	Secure bool   // browsers reach the pages by https
-	URL    string // of this service, as browsers see it
-	Home   string // the site that the portal leads back to; empty: there is none, or several
+	Secure bool     // browsers reach the pages by https
+	URL    string   // of this service, as browsers see it
+	Home   string   // the site that the portal leads back to; empty: there is none, or several
+	Plans  []string // keys of the plans that customers may ask for in the portal
 }
 
 // Site answers requests for pages. It is safe for concurrent use.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,13 @@ type planData struct {
 	Versions             []planVersion
 	Following            bool   // newer versions count by themselves
 	Coming, ComingPrice  string // the plan that is scheduled
+	Others               []otherPlan
+}
+
+// otherPlan is one that the customer may ask for.
+type otherPlan struct {
+	Key, Name, Price string
+	Asked            string // when it did; empty: it did not
 }
 
 // planMeter is what a plan says of one meter.
@@ -61,6 +69,9 @@ func (v *visit) planPage() (*page.View, error) {
 	if next != nil {
 		data.Coming, data.ComingPrice = parts.Coming(v.Customer.ScheduledChange, next, v.Zone), parts.BasePrice(next)
 	}
+	if data.Others, err = v.otherPlans(); err != nil {
+		return nil, err
+	}
 	for _, key := range parts.MetersOf(&plan) {
 		data.Meters = append(data.Meters, v.planMeter(&plan, names.Of(key)))
 	}
@@ -72,6 +83,44 @@ func (v *visit) planPage() (*page.View, error) {
 		data.Versions = append(data.Versions, planVersion{words.Number(int64(p.Version)), v.day(p.CreatedAt), parts.BasePrice(p), p.Version == plan.Version})
 	}
 	return &page.View{Sheet: "plan", Title: "Plan", Tab: "plan", Data: data}, nil
+}
+
+// otherPlans are those that the customer may ask for. One that nobody has written yet is left out.
+func (v *visit) otherPlans() (all []otherPlan, err error) {
+	var asked client.List[client.PlanRequest]
+	for _, key := range v.Site.Options.Plans {
+		if next := v.Customer.ScheduledChange; key == v.Customer.Plan || next != nil && key == next.Plan {
+			continue
+		}
+		plan, err := v.API.Plan(v.Ctx(), key)
+		if page.NotThere(err) {
+			continue
+		}
+		if err == nil && asked.Items == nil {
+			asked, err = v.API.PlanRequests(v.Ctx(), v.Key)
+		}
+		if err != nil {
+			return nil, err
+		}
+		other := otherPlan{Key: key, Name: cmp.Or(plan.Name, key), Price: parts.BasePrice(&plan)}
+		for _, r := range asked.Items {
+			if r.Plan == key {
+				other.Asked = v.day(r.At)
+			}
+		}
+		all = append(all, other)
+	}
+	return all, nil
+}
+
+// askForPlan tells that the customer asks for a plan.
+func (v *visit) askForPlan() (*page.View, error) {
+	plan := v.R.PathValue("plan")
+	if !slices.Contains(v.Site.Options.Plans, plan) {
+		return nil, page.ErrMissing
+	}
+	_, err := v.API.RequestPlan(v.AsSupport(), v.Key, client.PlanRequestRequest{Plan: plan})
+	return &page.View{To: "/portal/plan"}, err
 }
 
 func (v *visit) day(at time.Time) string { return at.In(v.Zone).Format("2 January 2006") }

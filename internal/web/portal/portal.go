@@ -34,6 +34,7 @@ var pages = []struct {
 	{"GET /portal/invoices/{id}/lines/{n}", page.Customer, (*visit).billHours},
 	{"GET /portal/invoices/file/{file}", page.Customer, (*visit).billFile},
 	{"GET /portal/plan", page.Customer, (*visit).planPage},
+	{"POST /portal/plan/{plan}", page.Customer, (*visit).askForPlan},
 }
 
 // A Portal is its pages. It tells those that are open what has changed. It is safe for concurrent use.

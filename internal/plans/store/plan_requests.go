@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/client"
+	"quotad/internal/events"
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// askAgain is after how long the same request for a plan is told again, µs by the customer's clock.
+const askAgain = int64(24 * time.Hour / time.Microsecond)
+
+const (
+	planToAsk = `
+		SELECT p.id, r.at FROM plans p LEFT JOIN plan_requests r ON r.plan_id = p.id AND r.customer_id = $2 WHERE p.key = $1`
+	askForPlan = `
+		INSERT INTO plan_requests (customer_id, plan_id, at) VALUES ($1, $2, $3)
+		ON CONFLICT (customer_id, plan_id) DO UPDATE SET at = excluded.at`
+	plansAsked = `
+		SELECT p.key, r.at FROM plan_requests r JOIN plans p ON p.id = r.plan_id WHERE r.customer_id = $1 AND p.key <> $2
+		ORDER BY r.at DESC, p.key LIMIT 100`
+)
+
+// RequestPlan tells by an event that a customer asks for another plan. It changes nothing else. The same
+// request is told once in 24 hours, and answered with when it was.
+//
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, and model.FieldErrors about plan.
+func (s *Store) RequestPlan(ctx context.Context, customer, plan string) (is plans.PlanRequest, err error) {
+	switch {
+	case !plans.ValidCustomerKey(customer):
+		return is, plans.ErrUnknownCustomer
+	case !plans.ValidKey(plan):
+		return is, model.FieldErrors{{Field: "plan", Detail: plans.KeyRule}}
+	}
+	type found struct {
+		ID int32
+		At *int64
+	}
+	err = s.Write(ctx, KindCustomer, customer, func(ctx context.Context, w *Writing) error {
+		c, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, customer)
+		switch {
+		case err != nil:
+			return err
+		case c.ArchivedAt != nil:
+			return plans.ErrArchived
+		case c.Plan == plan:
+			return model.FieldErrors{{Field: "plan", Detail: "is the customer's plan already"}}
+		}
+		of, err := one(ctx, w, plans.ErrUnknownPlan, pgx.RowToStructByPos[found], planToAsk, plan, c.ID)
+		if errors.Is(err, plans.ErrUnknownPlan) {
+			return noSuchPlan(plan)
+		}
+		if err != nil {
+			return err
+		}
+		at := w.InstantOf(c)
+		if is.Plan = plan; of.At != nil && *of.At <= at && at < *of.At+askAgain {
+			is.At = time.UnixMicro(*of.At).UTC()
+			return errUnchanged
+		}
+		is.At = time.UnixMicro(at).UTC()
+		if _, err = w.Exec(ctx, askForPlan, c.ID, of.ID, at); err == nil {
+			err = w.tell(ctx, events.CustomerPlanRequested, c, client.EventData{Plan: plan})
+		}
+		if err != nil {
+			return err
+		}
+		return w.Audit(ctx, plans.Audited{
+			Action: plans.AuditWrite(of.At == nil), Target: "customers/" + customer + "/plan-requests", Customer: c.ID, After: struct {
+				Plan string `json:"plan"`
+			}{plan},
+		})
+	})
+	return is, err
+}
+
+// PlanRequests are the plans that a customer asked for, but for the present one: the newest 100.
+// Errors: plans.ErrUnknownCustomer.
+func (s *Store) PlanRequests(ctx context.Context, customer string) ([]plans.PlanRequest, error) {
+	c, err := s.GetCustomer(ctx, customer)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Within())
+	defer cancel()
+	rows, _ := s.pool.Query(ctx, plansAsked, c.ID, c.Plan)
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (is plans.PlanRequest, err error) {
+		var at int64
+		err = row.Scan(&is.Plan, &at)
+		is.At = time.UnixMicro(at).UTC()
+		return is, err
+	})
+	return all, Classify(err)
+}
+
+// noSuchPlan is the error of a request that names a plan which is not there.
+func noSuchPlan(key string) model.FieldErrors {
+	return model.FieldErrors{{Field: "plan", Detail: "no such plan: write it first with PUT /v1/plans/" + key}}
+}
