@@ -10,9 +10,11 @@
 -- total:   units charged, ever (it stops at 2^63-1, as units do)
 -- version: hits charged
 -- change:  the newest change number the row was judged under
--- state:   for each limit three integers, its identity, its level and its aux, whose meaning
---          is the algorithm's. After a limit whose identity is below 0, a log's, come aux
---          more. See docs/internals/arithmetic.md.
+-- state:   for each limit four integers, its identity, its level and its aux, whose meaning
+--          is the algorithm's, and the instant until which it says anything. After a limit whose
+--          identity is below 0, a log's, come aux more. See docs/internals/arithmetic.md.
+-- departed: the same of limits that the plan has no more, each after the instant that it is of;
+--          null: there are none. Hits neither read nor write it.
 --
 -- A page holds some forty counters, of which a batch seldom charges more than a few: a tenth
 -- of it is room enough to keep their updates HOT. Hits prune the pages that they reach.
@@ -30,12 +32,14 @@ CREATE TABLE counters (
     shard     smallint NOT NULL,
     attribute text     NOT NULL COLLATE "C" DEFAULT '',
     state     bigint[] NOT NULL DEFAULT '{}',
+    departed  bigint[],
     PRIMARY KEY (shard, customer, meter, attribute)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 100000000);
 
 -- A state with a long log is out of line. It does not compress, and must not be tried to
 -- with every charge. (PostgreSQL 15 takes no STORAGE in CREATE TABLE.)
 ALTER TABLE counters ALTER COLUMN state SET STORAGE EXTERNAL;
+ALTER TABLE counters ALTER COLUMN departed SET STORAGE EXTERNAL;
 
 -- The finished hours. hour: start, µs since the Unix epoch. denied is a statistic.
 -- The index holds admitted, too. The hours of a customer's month lie in as many pages, and a sum

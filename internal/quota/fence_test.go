@@ -166,7 +166,7 @@ func TestFenceFailsOneByOne(t *testing.T) {
 	}
 	clock.Set(bound + 1e6)
 	db.Exec(ctx, t, `UPDATE counters SET change = 7 WHERE customer = 2`)
-	db.Exec(ctx, t, `UPDATE counters SET state = ARRAY[state[1], 1, 100] WHERE customer = 3`)
+	db.Exec(ctx, t, `UPDATE counters SET state = ARRAY[state[1], 1, 100, 0] WHERE customer = 3`)
 	tx := db.HoldRow(ctx, t, 4, true)
 	errs := e.Fence(ctx, fencesOf(bound, targets...))
 	var stale *model.StaleError
@@ -218,7 +218,7 @@ func BenchmarkFence(b *testing.B) {
 	e := db.startEngine(b, quotatest.NewClock(bound+10e6))
 	const meters, some = 4, 200 // as a worker that closes the periods of 50 customers at once
 	fill := `INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
-		SELECT shard, customer, meter, '', $3, $3, 60, 60, 60, 1, ARRAY[$4::bigint, 60, 1, $5::bigint, 60, -61]
+		SELECT shard, customer, meter, '', $3, $3, 60, 60, 60, 1, ARRAY[$4::bigint, 60, 1, $3 + 86400000000, $5::bigint, 60, -61, $3 + 86400000000]
 		FROM unnest($1::smallint[], $2::bigint[]) AS c(shard, customer), generate_series(1, 4) meter`
 	customers := b.N/meters + 1
 	var fences []locked.Fence

@@ -56,7 +56,7 @@ func TestUnreadableRowFailsNoOther(t *testing.T) {
 		}
 	}
 	// A log that ends before its end.
-	db.Exec(ctx, t, "UPDATE counters SET state = ARRAY[state[1], 1, 100], version = version + 1 WHERE customer = 1")
+	db.Exec(ctx, t, "UPDATE counters SET state = ARRAY[state[1], 1, 100, 0], version = version + 1 WHERE customer = 1")
 	spoiled.Forget()
 	results := e.DecideAll(ctx, []model.Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}})
 	if r := results[0]; !errors.Is(r.Err, session.ErrInternal) {

@@ -34,19 +34,41 @@ func (m *reference) counter(key model.CounterKey) *modelCounter {
 	return c
 }
 
-func (m *reference) rows(t *model.Target) []model.Row {
-	rows := make([]model.Row, len(t.Counters))
-	for i := range t.Counters {
-		rows[i] = m.counter(t.Counters[i].Key).Row
-	}
+// rows are those of a target as who reads them at now finds them.
+func (m *reference) rows(t *model.Target, now int64) []model.Row {
+	rows, _ := m.settled(t, now)
 	return rows
+}
+
+// settled are the rows of a target with the buckets of its limits, and which of them these were exchanged
+// in. Who decides hits writes these rows first, each as another version.
+func (m *reference) settled(t *model.Target, now int64) (rows []model.Row, moved []bool) {
+	instant := t.Instant(now)
+	for i := range t.Counters {
+		r := m.counter(t.Counters[i].Key).Row
+		rows, instant = append(rows, r), max(instant, r.At)
+	}
+	for i := range rows {
+		exchanged, _ := t.Settle(i, &rows[i], instant)
+		moved = append(moved, exchanged)
+	}
+	return rows, moved
+}
+
+// version is that of the row of a target's i-th counter when a hit is decided at now.
+func (m *reference) version(t *model.Target, i int, now int64) int64 {
+	rows, moved := m.settled(t, now)
+	if moved[i] {
+		return rows[i].Version + 1
+	}
+	return rows[i].Version
 }
 
 // stale returns the error of a target that is older than one of its counters.
 func (m *reference) stale(t *model.Target) *model.StaleError {
 	var newest int64
-	for _, r := range m.rows(t) {
-		newest = max(newest, r.Change)
+	for i := range t.Counters {
+		newest = max(newest, m.counter(t.Counters[i].Key).Change)
 	}
 	if newest > t.Change {
 		return &model.StaleError{Change: newest}
@@ -59,7 +81,16 @@ func (m *reference) decide(t *model.Target, now, cost int64) (model.Decision, *m
 	if err := m.stale(t); err != nil {
 		return model.Decision{}, err
 	}
-	d, after := quotatest.Decide(t, m.rows(t), now, cost)
+	rows, moved := m.settled(t, now)
+	for i := range rows {
+		c := m.counter(t.Counters[i].Key)
+		if moved[i] {
+			rows[i].Version++
+			c.versions = append(c.versions, rows[i])
+		}
+		c.Row = rows[i]
+	}
+	d, after := quotatest.Decide(t, rows, now, cost)
 	hour, _ := t.RunningHour(d.At)
 	for i := range t.Counters {
 		c := m.counter(t.Counters[i].Key)

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"reflect"
@@ -24,6 +25,15 @@ type oracleBucket struct {
 	charges []oracleCharge   // all there ever were
 	missing *big.Rat         // token_bucket: tokens missing
 	periods calendar.Periods // the customer's calendar at the last charge
+	at      int64            // the last charge
+}
+
+// since is when the bucket was charged last.
+func (b *oracleBucket) since() int64 {
+	if b == nil {
+		return 0
+	}
+	return b.at
 }
 
 type oracleCharge struct{ at, cost int64 }
@@ -267,7 +277,8 @@ func (o *oracle) judge(t *model.Target, now, cost int64) (allowed bool, at int64
 		key := t.Counters[i].Key
 		for _, compiled := range t.Counters[i].Limits {
 			l := oracleLimitOf(t, compiled, at)
-			level := l.level(o.buckets[key][l.identity()], o.at[key], uint64(at))
+			b := o.buckets[key][l.identity()]
+			level := l.level(b, b.since(), uint64(at))
 			within := level.Cmp(big.NewRat(l.quota(), 1)) <= 0
 			fits[compiled] = l.admits(level, cost) && (cost > 0 || within)
 			allowed = allowed && (l.mode != "hard" || l.admits(level, cost))
@@ -294,19 +305,20 @@ func (o *oracle) look(t *model.Target, now, cost int64) (allowed bool, at int64,
 func (o *oracle) Charge(t *model.Target, at, cost int64, fits map[*model.Limit]bool) {
 	for i := range t.Counters {
 		key := t.Counters[i].Key
-		after := make(map[string]*oracleBucket) // limits that are no more are forgotten
+		after := make(map[string]*oracleBucket)
+		maps.Copy(after, o.buckets[key]) // a limit that is no more finds its bucket when it comes back
 		for _, compiled := range t.Counters[i].Limits {
 			l, cost := oracleLimitOf(t, compiled, at), cost
 			if l.mode == "shadow" && !fits[compiled] {
 				cost = 0
 			}
 			b := o.buckets[key][l.identity()]
-			level := l.level(b, o.at[key], uint64(at))
-			next := &oracleBucket{missing: level.Add(level, big.NewRat(cost, 1)), periods: t.Periods}
+			level := l.level(b, b.since(), uint64(at))
+			next := &oracleBucket{missing: level.Add(level, big.NewRat(cost, 1)), periods: t.Periods, at: at}
 			switch {
 			case b == nil:
 			case l.calendar != "":
-				next.charges = l.moved(b, o.at[key])
+				next.charges = l.moved(b, b.since())
 			default:
 				next.charges = b.charges
 			}
@@ -323,8 +335,9 @@ func (o *oracle) views(t *model.Target, at, cost int64, allowed bool, fits map[*
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		for _, compiled := range t.Counters[i].Limits {
-			l, since := oracleLimitOf(t, compiled, at), o.at[key]
+			l := oracleLimitOf(t, compiled, at)
 			b := o.buckets[key][l.identity()]
+			since := b.since()
 			level := l.level(b, since, uint64(at))
 			v := model.View{Limit: compiled, Remaining: l.remaining(level), ResetAt: at}
 			if v.Used = l.quota() - v.Remaining; l.algorithm != "token_bucket" {

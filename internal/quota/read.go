@@ -114,7 +114,7 @@ func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Targ
 // an array, in binary, of how many limits, those, and of all their holds the expiries, the instants
 // and the costs.
 const readSQL = `
-SELECT array_send(c.state), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.total, 0), ` + usage.PeriodUnits + `,
+SELECT array_send(c.state), array_send(c.departed), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.total, 0), ` + usage.PeriodUnits + `,
        CASE WHEN c.state[1] = 0 THEN
          (SELECT string_agg(array_send(h.limits || h.expires_at || h.at || h.cost), ''::bytea)
           FROM (SELECT cardinality(limits)::bigint || limits AS limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at,
@@ -126,7 +126,7 @@ SELECT array_send(c.state), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, period_start, period_end, n)
 LEFT JOIN LATERAL (
-	SELECT state, at, version, change, total,
+	SELECT state, departed, at, version, change, total,
 		CASE WHEN i.attribute = '' AND hour >= i.period_start AND hour < i.period_end THEN units END AS units FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	OFFSET 0) c ON true
@@ -173,6 +173,7 @@ func (s *stored) judge(t *model.Target, now, cost int64) (model.Decision, error)
 		return model.Decision{}, err
 	}
 	for i := range s.rows {
+		t.Settle(i, &s.rows[i], at)
 		t.Expire(i, &s.rows[i], at)
 	}
 	return model.Judge(t, s.rows, now, cost), nil
@@ -216,13 +217,16 @@ type readCounter struct {
 }
 
 func scanCounter(r pgx.CollectableRow) (c readCounter, err error) {
-	var state, holds []byte
-	if err = r.Scan(&state, &c.At, &c.Version, &c.Change, &c.total, &c.used, &holds); err != nil {
+	var state, departed, holds []byte
+	if err = r.Scan(&state, &departed, &c.At, &c.Version, &c.Change, &c.total, &c.used, &holds); err != nil {
 		return c, err
 	}
 	if state != nil {
 		c.State, err = session.ReadInts(state)
 		c.State, _ = model.Unmarked(c.State)
+	}
+	if err == nil {
+		c.Departed, err = session.ReadIntsOrNone(departed)
 	}
 	if err == nil {
 		c.Holds, err = readHolds(holds)

@@ -101,7 +101,7 @@ func TestMalformedRows(t *testing.T) {
 		"a level past its end":      {"fixed", "state[2] = 9223372036854775807"},
 		"half a bucket":             {"fixed", "state = state || 5::bigint"},
 		"a null":                    {"fixed", "state[2] = NULL"},
-		"two dimensions":            {"fixed", "state = ARRAY[ARRAY[1, 2, 3], ARRAY[4, 5, 6]]"},
+		"two dimensions":            {"fixed", "state = ARRAY[ARRAY[1, 2, 3, 4], ARRAY[5, 6, 7, 8]]"},
 		"an instant below 0":        {"fixed", "at = -1"},
 		"an instant in no year":     {"fixed", "at = 9223372036854775807"},
 		"a version below 0":         {"fixed", "version = -5"},
@@ -112,9 +112,9 @@ func TestMalformedRows(t *testing.T) {
 		"more than full":            {"bucket", "state[2] = -1"},
 		"a log that ends early":     {"log", "state[3] = 100"},
 		"a log of less than none":   {"log", "state[3] = -6"}, // an endless loop, without a check
-		"a log without blocks":      {"log", "state = ARRAY[state[1], 1, 1, state[4]]"},
-		"a block below 0":           {"log", "state[5] = -1"},
-		"a block in no window":      {"log", "state[5] = 9223372036854775807"},
+		"a log without blocks":      {"log", "state = ARRAY[state[1], 1, 1, state[4], state[5]]"},
+		"a block below 0":           {"log", "state[6] = -1"},
+		"a block in no window":      {"log", "state[6] = 9223372036854775807"},
 		"seats below 0":             {"seats", "state[2] = -1"},
 		"units below 0":             {"fixed", "units = -1"},
 	} {

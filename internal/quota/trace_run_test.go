@@ -139,7 +139,7 @@ func (r *traceRun) fits(d *model.Decision) bool {
 		if d.Allowed {
 			v--
 		}
-		if v != r.model.counter(d.Target.Counters[i].Key).Version {
+		if v != r.model.version(d.Target, i, d.At) {
 			return false
 		}
 	}
@@ -150,7 +150,7 @@ func (r *traceRun) fits(d *model.Decision) bool {
 func (r *traceRun) onCurrent(d *model.Decision, t *model.Target) bool {
 	for i, v := range d.Versions() {
 		key := d.Target.Counters[i].Key
-		if v == r.model.counter(key).Version && slices.ContainsFunc(t.Counters, func(c model.Counter) bool { return c.Key == key }) {
+		if v == r.model.version(d.Target, i, d.At) && slices.ContainsFunc(t.Counters, func(c model.Counter) bool { return c.Key == key }) {
 			return true
 		}
 	}
@@ -178,7 +178,7 @@ func (r *traceRun) unwritten(now int64, hits []model.Hit, results []queue.Result
 			continue
 		case h.Look || h.Cost == 0:
 			r.looks++
-			want = model.Judge(h.Target, r.model.rows(h.Target), now, h.Cost)
+			want = model.Judge(h.Target, r.model.rows(h.Target, now), now, h.Cost)
 			if err := r.oracle.agrees(d, now, true); err != nil {
 				return fmt.Errorf("look %d: %w", i, err)
 			}
@@ -192,7 +192,7 @@ func (r *traceRun) unwritten(now int64, hits []model.Hit, results []queue.Result
 			}
 			// It must not fit the rows as they are, either, unless others emptied them, or
 			// charged them by a clock that is ahead and gave them time to refill.
-			today := model.Judge(h.Target, r.model.rows(h.Target), now, h.Cost)
+			today := model.Judge(h.Target, r.model.rows(h.Target, now), now, h.Cost)
 			if r.model.stale(h.Target) == nil && today.At == d.At && today.Allowed {
 				return fmt.Errorf("hit %d: %s fits", i, d.String())
 			}
@@ -230,7 +230,7 @@ func (r *traceRun) inOrder(now int64, hits []model.Hit, results []queue.Result) 
 		case d.Allowed:
 			used += d.Cost
 		case d.AsOf == 0:
-			after := model.Judge(d.Target, r.model.rows(d.Target), now, 0)
+			after := model.Judge(d.Target, r.model.rows(d.Target, now), now, 0)
 			after.Shift(-used)
 			if d.Cost <= after.Headroom() {
 				return fmt.Errorf("hit %d: %s was refused, but there was room for %d", i, d.String(), after.Headroom())

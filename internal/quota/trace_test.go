@@ -192,7 +192,7 @@ func (tr *trace) runModel() error {
 			}
 			var d model.Decision
 			if step.How == "look" || h.Cost == 0 {
-				d = model.Judge(t, m.rows(t), step.AtUS, h.Cost)
+				d = model.Judge(t, m.rows(t, step.AtUS), step.AtUS, h.Cost)
 			} else {
 				d, _ = m.decide(t, step.AtUS, h.Cost)
 			}

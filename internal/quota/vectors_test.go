@@ -138,7 +138,7 @@ func runVectorModel(v *vector) error {
 	return v.play(func(now, cost int64) (model.Decision, error) {
 		var d model.Decision
 		if cost == 0 {
-			d = model.Judge(t, m.rows(t), now, 0)
+			d = model.Judge(t, m.rows(t, now), now, 0)
 		} else {
 			d, _ = m.decide(t, now, cost)
 		}

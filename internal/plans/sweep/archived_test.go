@@ -47,7 +47,7 @@ func withBuckets(t testing.TB) (s *store.Store, acme, other int64) {
 		charge(t, s, target, "ip=1", 0, time.Hour)
 		charge(t, s, target, "ip=2", 0, time.Second)
 	}
-	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET state = '{1,2,1}'"); err != nil {
+	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET state = '{1,2,1,9}'"); err != nil {
 		t.Fatal(err)
 	}
 	return s, planstest.IDOf(n.target(t, "acme")), planstest.IDOf(n.target(t, "other"))
@@ -129,7 +129,7 @@ func TestArchivedCustomersAreClearedAgain(t *testing.T) {
 	if planstest.Count(t, s, written, acme) != before {
 		t.Error("the row was written again")
 	}
-	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET units = 2, total = 5, state = '{1,2,1}' WHERE customer = $1", acme); err != nil {
+	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET units = 2, total = 5, state = '{1,2,1,9}' WHERE customer = $1", acme); err != nil {
 		t.Fatal(err)
 	}
 	clearArchivedNow(t, archiver)

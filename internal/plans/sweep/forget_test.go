@@ -112,7 +112,7 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 }
 
 // Units of an allocation and open reservations do not come back by waiting: whoever has any
-// stays, and goes when they are given back. What else counts in the state keeps nobody.
+// stays, and goes when they are given back, also where the plan has that limit no more. What else counts in the state keeps nobody.
 func TestWhoHasUnitsInUseStays(t *testing.T) {
 	t.Parallel()
 	c := startNode(t, pgtest.NewDatabase(t), "free")
@@ -126,7 +126,8 @@ func TestWhoHasUnitsInUseStays(t *testing.T) {
 	window, seats := c.target(t, "windowed").Counters[0].Limits[0].ID, c.target(t, "windowed").Counters[0].Limits[1].ID
 	files := c.target(t, "windowed").For(map[string]string{"dir": "1"}).Counters[1].Limits[0].ID
 	for key, state := range map[string][]int64{
-		"windowed": {window, 3, 1}, "seated": {window, 3, 1, seats, 2, 1}, "stood up": {window, 3, 1, seats, 0, 1}, "reserving": {0, 1, 1, window, 3, 1},
+		"windowed": {window, 3, 1, 9}, "seated": {window, 3, 1, 9, seats, 2, 1, model.Stays}, "stood up": {window, 3, 1, 9, seats, 0, 1, 9},
+		"reserving": {0, 1, 1, 0, window, 3, 1, 9}, "left": {window, 3, 1, 9, 5, 2, 1, model.Stays},
 	} {
 		charge(t, s, c.target(t, key), "", 3, 2*time.Hour)
 		setState(t, s, c.target(t, key), "", state)
@@ -134,20 +135,32 @@ func TestWhoHasUnitsInUseStays(t *testing.T) {
 	filing := c.target(t, "filing")
 	charge(t, s, filing, "", 3, 2*time.Hour)
 	charge(t, s, filing, "dir=1", 0, 2*time.Hour)
-	setState(t, s, filing, "dir=1", []int64{files, 1, 1})
+	setState(t, s, filing, "dir=1", []int64{files, 1, 1, model.Stays})
+	apart := c.target(t, "apart")
+	charge(t, s, apart, "", 3, 2*time.Hour)
+	setDeparted(t, s, apart, []int64{1, 5, 2, 1, model.Stays})
 	c.target(t, "untouched")
 	age(t, s, 2*time.Hour)
 	forgetNow(t, forgetter(c, time.Hour))
 	var left string
-	if err := s.Pool().QueryRow(t.Context(), "SELECT string_agg(key, ',' ORDER BY key) FROM customers").Scan(&left); err != nil || left != "filing,reserving,seated" {
+	if err := s.Pool().QueryRow(t.Context(), "SELECT string_agg(key, ',' ORDER BY key) FROM customers").Scan(&left); err != nil || left != "apart,filing,left,reserving,seated" {
 		t.Errorf("left are %s, %v", left, err)
 	}
-	for key, attribute := range map[string]string{"seated": "", "reserving": "", "filing": "dir=1"} {
+	setDeparted(t, s, apart, nil)
+	for key, attribute := range map[string]string{"seated": "", "reserving": "", "left": "", "filing": "dir=1"} {
 		setState(t, s, c.target(t, key), attribute, nil)
 	}
 	forgetNow(t, forgetter(c, time.Hour))
 	if n := planstest.Count(t, s, "count(*) FROM customers"); n != 0 {
 		t.Errorf("%d are left", n)
+	}
+}
+
+func setDeparted(t testing.TB, s *store.Store, target *model.Target, departed []int64) {
+	t.Helper()
+	k := target.Counters[0].Key
+	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET departed = $1 WHERE customer = $2 AND meter = $3", departed, k.Customer, k.Meter); err != nil {
+		t.Fatal(err)
 	}
 }
 

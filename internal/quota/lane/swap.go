@@ -172,9 +172,10 @@ func (g *Group) raises(r model.Row, instant int64) bool {
 }
 
 // locks reports whether the row, as it is known, says too little to be charged by a swap: not all that its
-// logs, holds or cap have.
+// logs, holds or cap have, or nothing of a limit that may have come back.
 func (g *Group) locks() bool {
-	return g.known.Large || g.known.Held() || g.Target.Uncounted(g.known.State)
+	k := &g.known
+	return k.Large || k.Held() || g.Target.Uncounted(k.State) || !k.Missing && !g.Target.Fits(0, k.State, max(g.now, k.At))
 }
 
 // swapValues are the parameter of swapSQL and of makeSQL.

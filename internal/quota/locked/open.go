@@ -107,10 +107,16 @@ func (tx *transaction) overtaken(t *model.Target, change int64) error {
 	return nil
 }
 
-// begin gives back what has expired of the holds, and has the rows remember the target's change.
+// begin has the rows fit the target, gives back what has expired of the holds, and has the rows remember the
+// target's change.
 func (tx *transaction) begin(t *model.Target, counters []*lockedRow, instant int64) {
 	counters[0].target = t.Base()
 	for i, c := range counters {
+		if moved, changed := t.Settle(i, &c.Row, instant); moved && c.there {
+			c.touch()
+		} else if changed && c.there {
+			c.dirty = true
+		}
 		tx.expire(t, i, c, instant)
 		if c.Change == t.Change {
 			continue

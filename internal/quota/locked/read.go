@@ -154,6 +154,10 @@ func (tx *transaction) readCounters(r *pgconn.ResultReader, keys []model.Counter
 		if bad != nil {
 			c.bad = fmt.Errorf("%w: state: %w", model.ErrMalformed, bad)
 		}
+		if c.Departed, err = session.ReadIntsOrNone(cols[7]); err != nil && bad == nil {
+			c.bad = fmt.Errorf("%w: departed: %w", model.ErrMalformed, err)
+		}
+		c.read.departed = c.Departed
 		first := int64(0)
 		if c.State, first = model.Unmarked(stored); first != 0 {
 			due[c.key] = true

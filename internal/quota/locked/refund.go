@@ -207,6 +207,13 @@ func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *
 		tx.giveBack(t, c, []int64{t.Identity(i, c.At)}, model.Present, free)
 		units = max(units, free)
 	}
+	for _, c := range counters {
+		for _, left := range c.Unreserved() { // of limits that the plan has no more
+			free := min(r.Cost, left.Units)
+			tx.giveBack(t, c, []int64{left.ID}, model.Present, free)
+			units = max(units, free)
+		}
+	}
 	// Adjustments are usage, too.
 	taken, most := int64(0), tx.adjustedIn(own, start, end)
 	for _, units := range booked {

@@ -78,10 +78,10 @@ ON CONFLICT DO NOTHING`
 // holder of the own row writes values' rows. So the second snapshot sees all that there are.
 // $1–$4 key.
 const lockSQL = `
-SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state
+SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state, c.departed
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
-LATERAL (SELECT at, hour, units, total, version, change, state FROM counters
+LATERAL (SELECT at, hour, units, total, version, change, state, departed FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	FOR UPDATE) c`
 
@@ -132,17 +132,19 @@ LATERAL (
 	  AND hour >= ($7::bigint[])[1] AND hour < ($7::bigint[])[2]
 	OFFSET 0) u`
 
-// $1–$4 key, $5–$10 the columns, $11–$12 the slices of $13, the states.
+// $1–$4 key, $5–$10 the columns, $11–$12 the slices of $13, the states. $14–$15 the slices of $13 that are
+// buckets of limits that left: 0 and 0 where these stay as they are.
 const saveSQL = `
 UPDATE counters c
 SET at = i.at, hour = i.hour, units = i.units, total = i.total, version = i.version, change = i.change,
-    state = coalesce(($13::bigint[])[i.state_from:i.state_to], '{}')
+    state = coalesce(($13::bigint[])[i.state_from:i.state_to], '{}'),
+    departed = CASE WHEN i.departed_from = 0 THEN c.departed ELSE nullif(($13::bigint[])[i.departed_from:i.departed_to], '{}') END
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
-     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[], $14::integer[], $15::integer[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
 
-// makeSQL makes rows of values as they were charged first; its parameters are those of
+// makeSQL makes rows of values as they were charged first; its parameters are the first 13 of
 // saveSQL. Who holds the customer's own row makes them, so none is there: else the
 // transaction fails.
 const makeSQL = `

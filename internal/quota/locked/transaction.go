@@ -23,8 +23,11 @@ type lockedRow struct {
 	dirty bool          // to be written
 	freed bool          // units came back
 
-	target *model.Target               // of a customer's own counter: the target that remembers the row
-	read   struct{ version, at int64 } // of the row as it was locked
+	target *model.Target // of a customer's own counter: the target that remembers the row
+	read   struct {      // of the row as it was locked
+		version, at int64
+		departed    []int64
+	}
 }
 
 // transaction is the working copy of the rows that were locked and read, and what is to be written.

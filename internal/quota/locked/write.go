@@ -24,8 +24,8 @@ func (tx *transaction) write(pipe *session.Pipeline, p *session.Params) {
 	levels := tx.changedLevels()
 	send(SetLevels, len(levels), func() { tx.encodeLevels(p, levels) })
 	changed, made := tx.changed()
-	send(saveRows, len(changed), func() { encodeCounters(p, changed) })
-	send(MakeValues, len(made), func() { encodeCounters(p, made) })
+	send(saveRows, len(changed), func() { encodeCounters(p, changed, true) })
+	send(MakeValues, len(made), func() { encodeCounters(p, made, false) })
 	fresh, later := tx.receiptsToWrite()
 	send(IssueReceipts+session.StatementName(ReceiptTables[tx.slot]), len(fresh), func() { encodeFresh(p, fresh) })
 	for slot := range ReceiptTables {
@@ -64,11 +64,12 @@ func (tx *transaction) changed() (changed, made []*lockedRow) {
 	return changed, made
 }
 
-func encodeCounters(p *session.Params, counters []*lockedRow) {
+// encodeCounters encodes rows; apart says that what they keep apart goes with them.
+func encodeCounters(p *session.Params, counters []*lockedRow, apart bool) {
 	var keys session.Columns
 	var columns [6][]int64
 	var states []int64
-	var from, to []int32
+	var from, to, departedFrom, departedTo []int32
 	for _, c := range counters {
 		keys.Add(c.key)
 		for i, v := range [...]int64{c.At, c.hour, c.units, c.total, c.Version, c.Change} {
@@ -77,6 +78,12 @@ func encodeCounters(p *session.Params, counters []*lockedRow) {
 		from = append(from, int32(len(states)+1))
 		states = append(states, model.Marked(c.State, c.Holds)...)
 		to = append(to, int32(len(states)))
+		if first := int32(len(states) + 1); apart && !slices.Equal(c.Departed, c.read.departed) {
+			states = append(states, c.Departed...)
+			departedFrom, departedTo = append(departedFrom, first), append(departedTo, int32(len(states)))
+		} else {
+			departedFrom, departedTo = append(departedFrom, 0), append(departedTo, 0)
+		}
 	}
 	keys.Encode(p)
 	for _, column := range columns {
@@ -84,7 +91,10 @@ func encodeCounters(p *session.Params, counters []*lockedRow) {
 	}
 	p.Int4(from)
 	p.Int4(to)
-	p.Int8(states)
+	if p.Int8(states); apart {
+		p.Int4(departedFrom)
+		p.Int4(departedTo)
+	}
 }
 
 // finishedHours are the hours whose usage changes, in the order of their rows.

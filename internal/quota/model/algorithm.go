@@ -262,8 +262,9 @@ type rules interface {
 }
 
 // BucketLen is the number of integers a bucket takes in a counter's state: the limit's
-// identity, and the bucket. After that of a log, whose identity is below 0, come aux more.
-const BucketLen = 3
+// identity, the bucket, and until when it says something, see until. After that of a log, whose
+// identity is below 0, come aux more.
+const BucketLen = 4
 
 // BucketID tells the limit's bucket from others in a row. Where a customer's billing periods
 // were changed, a bucket by billing period starts again: its units are those of the hours

@@ -44,7 +44,7 @@ func (l *Limit) backdated(state []int64, since, at, cost int64, m moment) (next 
 		next = l.encodeLog(nil, b.level, blocks)
 	default:
 		b = l.rules.backdate(l, b, at, cost, m)
-		next = []int64{l.BucketID(m), b.level, b.aux}
+		next = l.append(nil, b, m)
 	}
 	if l.notify != nil {
 		next = l.carry(next, state, since, before, b, m)

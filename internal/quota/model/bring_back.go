@@ -9,10 +9,7 @@ func (t *Target) BringBack(attribute string, r *Row, at int64) {
 	limits, since, m := t.limitsOf(attribute), t.moment(r.At), t.moment(at)
 	var next []int64
 	for i := 0; i+BucketLen <= len(r.State); {
-		end, id := i+BucketLen, r.State[i]
-		if id < 0 {
-			end += int(r.State[i+2])
-		}
+		end, id := chunkEnd(r.State, i), r.State[i]
 		m.log = r.State[i+BucketLen : end]
 		switch l := limitByID(limits, id, since); {
 		case l == nil:
@@ -21,9 +18,13 @@ func (t *Target) BringBack(attribute string, r *Row, at int64) {
 			next = l.logBrought(next, m)
 		default:
 			b := l.rules.bringBack(l, bucket{r.State[i+1], r.State[i+2]}, r.At, m)
-			next = append(next, l.BucketID(m), b.level, b.aux)
+			next = l.append(next, b, m)
 		}
 		i = end
 	}
-	r.State, r.At = next, at
+	apart, _ := readDeparted(r.Departed)
+	for i := range apart {
+		apart[i].since = min(apart[i].since, at)
+	}
+	r.State, r.Departed, r.At = next, storeDeparted(apart), at
 }

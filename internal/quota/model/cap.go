@@ -92,7 +92,7 @@ func (t *Target) CountCap(state []int64, booked int64) []int64 {
 		next = append(next, state...)
 	}
 	start, _, _ := t.CapPeriod()
-	return append(next, capID, Within(booked), start)
+	return append(next, capID, Within(booked), start, 0)
 }
 
 // MoveCap is the state of a customer's own counter after units were booked in an hour, below 0 taken off,

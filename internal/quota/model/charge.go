@@ -35,13 +35,13 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 		case inPeriod:
 			if l.countedIn(state) {
 				b = l.rules.charge(l, b, cost, m)
-				next = append(next, capID, b.level, b.aux)
+				next = l.append(next, b, m)
 			}
 		case inBucket:
 			if charged {
 				b = l.rules.charge(l, b, cost, m)
 			}
-			next = append(next, l.BucketID(m), b.level, b.aux)
+			next = l.append(next, b, m)
 		}
 		if l.notify != nil {
 			next = l.carry(next, state, since, before, b, m)

@@ -40,6 +40,15 @@ func (t *Target) Check(attribute string, r *Row) error {
 			return malformed("limit %s has the bucket %d, %d %d", l.Name, b.level, b.aux, log)
 		}
 	}
+	apart, sound := readDeparted(r.Departed)
+	for _, d := range apart {
+		l := limitByID(limits, d.id(), m)
+		sound = sound && d.since >= 0 && d.since < lastInstant && d.chunk[1] >= 0
+		sound = sound && (l == nil || l.rules.sound(l, bucket{d.chunk[1], d.chunk[2]}, d.chunk[BucketLen:]))
+	}
+	if !sound {
+		return malformed("the buckets of limits that left are %d", r.Departed)
+	}
 	for _, h := range r.Holds.all() {
 		if h.At < 0 || h.At >= lastInstant || h.Expires < 0 || h.Expires >= lastInstant || h.Cost < 0 || h.Cost > MaxNumber {
 			return malformed("a hold of %d units from %d to %d", h.Cost, h.At, h.Expires)

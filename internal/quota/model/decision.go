@@ -201,11 +201,12 @@ func (d *Decision) Headroom() int64 {
 
 // Row is a counter's stored state as a statement returned it.
 type Row struct {
-	State   []int64
-	At      int64 // instant of the last charge
-	Version int64
-	Change  int64
-	Holds   *Holds // all of them; state is without their mark then
+	State    []int64
+	Departed []int64 // buckets of limits that left, see Settle; nil: none, or they were not read
+	At       int64   // instant of the last charge
+	Version  int64
+	Change   int64
+	Holds    *Holds // all of them; state is without their mark then
 }
 
 // Judge says what the rows (one a counter of the target, in its order) decide for a hit

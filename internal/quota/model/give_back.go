@@ -7,20 +7,18 @@ import "slices"
 func (t *Target) GiveBack(attribute string, r *Row, charged []int64, at, cost int64) {
 	over := []Hold{{At: at, Cost: cost, Limits: charged}}
 	r.State = giveBackState(t.limitsOf(attribute), r.State, r.At, over, r.Holds, t.moment(r.At))
+	r.Departed = lowerDeparted(r.Departed, over, r.Holds)
 }
 
 // giveBackState returns the state of instant since without costs that were charged to some
 // of its limits; what the holds beside it were charged stays. Of over count the instants of the
 // charges (Present: one alone), the costs, and the limits' identities then. Going on from there a
-// bucket comes to where it would be if they were given back later, so since need not be moved. The
-// bucket of a limit that the plan has no more goes, as it would with the next hit.
+// bucket comes to where it would be if they were given back later, so since need not be moved. Of the
+// buckets of limits that the plan has no more only those are lowered whose units do not come back by waiting.
 func giveBackState(limits []*Limit, state []int64, since int64, over []Hold, beside *Holds, m moment) (next []int64) {
 	m.at, m.holds = since, beside
 	for i := 0; i+BucketLen <= len(state); {
-		end, id := i+BucketLen, state[i]
-		if id < 0 {
-			end += int(state[i+2])
-		}
+		end, id := chunkEnd(state, i), state[i]
 		m.log = state[i+BucketLen : end]
 		charged := chargedTo{id: id}
 		switch l := limitByID(limits, id, m); {
@@ -29,11 +27,12 @@ func giveBackState(limits []*Limit, state []int64, since int64, over []Hold, bes
 		case !slices.ContainsFunc(over, func(h Hold) bool { return charged.by(&h) }):
 			next = append(next, state[i:end]...)
 		case l == nil:
+			next = append(next, lower(state[i:end], over, beside)...)
 		case l.kept == inLog:
 			next = l.logWithout(next, over, beside, m)
 		default:
 			b := l.without(bucket{state[i+1], state[i+2]}, over, m)
-			next = append(next, id, b.level, b.aux)
+			next = l.append(next, b, m)
 		}
 		i = end
 	}

@@ -39,7 +39,7 @@ func Marked(state []int64, holds *Holds) []int64 {
 	if holds.Len() == 0 {
 		return state
 	}
-	return append([]int64{heldMark, holds.Due(), 0}, state...)
+	return append([]int64{heldMark, holds.Due(), 0, 0}, state...)
 }
 
 // CompareHolds is the order of expiry.
@@ -218,6 +218,7 @@ func (t *Target) Expire(i int, r *Row, at int64) (over []Hold) {
 	}
 	over, rest := r.Holds.list[:n:n], holdsOf(r.Holds.list[n:])
 	r.State = giveBackState(t.Counters[i].Limits, r.State, r.At, over, rest, t.moment(at))
+	r.Departed = lowerDeparted(r.Departed, over, rest)
 	r.Holds = rest
 	return over
 }

@@ -75,7 +75,7 @@ func (n *naiveHolds) giveBack(t *Target, charged []int64, at, cost int64) {
 			next = n.logWithout(l, next, at, cost, m)
 		default:
 			b := n.without(l, bucket{n.state[i+1], n.state[i+2]}, at, cost, m)
-			next = append(next, id, b.level, b.aux)
+			next = l.append(next, b, m)
 		}
 		i = end
 	}

@@ -23,14 +23,14 @@ func (r *Known) Held() bool {
 }
 
 // A state of more than largeState integers is not kept: few would take all of the memory.
-const largeState = 64
+const largeState = 84
 
 // copy copies a row into r's own memory. New memory for each hit was most of what hits left to
 // the garbage collector.
 func (r *Known) copy(of *Known) {
 	state := append(r.State[:0], of.State...)
 	*r = *of
-	r.State = state
+	r.State, r.Departed = state, nil
 }
 
 // Empty is r's memory without a row, unless that is more than is worth keeping.
@@ -183,7 +183,7 @@ func (t *Target) LearnRow(b []byte, since int64) {
 	r := Known{Row: Row{Change: t.Change, At: next() + since, Version: next(), State: k.space[:0]}, Counted: true}
 	m := t.moment(r.At)
 	for _, l := range t.Counters[0].Limits {
-		r.State = append(r.State, l.BucketID(m), next(), next()+l.usualAux())
+		r.State = l.append(r.State, bucket{next(), next() + l.usualAux()}, m)
 	}
 	r.Hour, _ = t.RunningHour(r.At)
 	k.there, k.row = true, r

@@ -19,7 +19,7 @@ func TestKnownRowComesBack(t *testing.T) {
 		mustCompile(t, Spec{Name: "a", Algorithm: "allocation", Limit: 9}),
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		number := rapid.Int64()
+		number := rapid.Int64Range(0, softCap)
 		instant := rapid.Int64Range(testEpoch, testEpoch+1e15)
 		since := instant.Draw(t, "since")
 		target := fireTarget(1, limits[:rapid.IntRange(0, len(limits)).Draw(t, "limits")])
@@ -28,7 +28,11 @@ func TestKnownRowComesBack(t *testing.T) {
 		r.At, r.Version, r.Change = instant.Draw(t, "at"), rapid.Int64Min(1).Draw(t, "version"), target.Change
 		r.Hour, _ = target.RunningHour(r.At)
 		for _, l := range target.Counters[0].Limits {
-			r.State = append(r.State, l.BucketID(target.moment(r.At)), number.Draw(t, "level"), number.Draw(t, "aux"))
+			b := bucket{number.Draw(t, "level"), number.Draw(t, "aux")}
+			if l.refills {
+				b.aux = ratedBy(b.aux % MaxNumber)
+			}
+			r.State = l.append(r.State, b, target.moment(r.At))
 		}
 		target.known.set(r)
 		b := target.AppendRow([]byte("x"), since)
@@ -54,7 +58,7 @@ func TestKnownRowComesBack(t *testing.T) {
 // What does not fit in the few bytes is not told: the next hit reads it.
 func TestWhatOfKnownRowsIsNotTold(t *testing.T) {
 	window, log := limitOf(t, "w", "fixed_window", "1h", 1000), limitOf(t, "l", "sliding_log", "1h", 1000)
-	state := []int64{window.ID, 1, 1}
+	state := []int64{window.ID, 1, 1, testEpoch + 3600e6}
 	hour := testEpoch
 	for name, test := range map[string]struct {
 		limits []*Limit
@@ -68,9 +72,9 @@ func TestWhatOfKnownRowsIsNotTold(t *testing.T) {
 		"a bucket less":                 {[]*Limit{window, window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
 		"a bucket more":                 {nil, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
 		"another limit's bucket":        {[]*Limit{limitOf(t, "x", "fixed_window", "2h", 1)}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
-		"an empty log, which may grow":  {[]*Limit{log}, &Known{Row: Row{At: testEpoch, Change: 1, State: []int64{log.ID, 0, 0}}, Hour: hour, Counted: true}},
-		"reservations that hold of it":  {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: append([]int64{heldMark, 5, 0}, state...)}, Hour: hour, Counted: true}},
-		"reservations, and limits more": {[]*Limit{window, window}, &Known{Row: Row{At: testEpoch, Change: 1, State: append([]int64{heldMark, 5, 0}, state...)}, Hour: hour, Counted: true}},
+		"an empty log, which may grow":  {[]*Limit{log}, &Known{Row: Row{At: testEpoch, Change: 1, State: []int64{log.ID, 0, 0, 0}}, Hour: hour, Counted: true}},
+		"reservations that hold of it":  {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: append([]int64{heldMark, 5, 0, 0}, state...)}, Hour: hour, Counted: true}},
+		"reservations, and limits more": {[]*Limit{window, window}, &Known{Row: Row{At: testEpoch, Change: 1, State: append([]int64{heldMark, 5, 0, 0}, state...)}, Hour: hour, Counted: true}},
 	} {
 		target := fireTarget(1, test.limits)
 		if test.row != nil {

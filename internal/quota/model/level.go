@@ -57,7 +57,7 @@ func (t *Target) Levels(rows []Row, totals []int64) {
 		state, m := make([]int64, 0, BucketLen*len(limits)), t.moment(rows[i].At)
 		for _, l := range limits {
 			held := bucket{t.heldIn(i, totals), 1}
-			state = append(state, l.BucketID(m), held.level, held.aux)
+			state = l.append(state, held, m)
 			if l.notify != nil {
 				state = l.carry(state, rows[i].State, rows[i].At, held, held, m)
 			}

@@ -11,8 +11,8 @@ import (
 // what counts + cost ≤ limit, and the limit is never exceeded in any window. The level is
 // the units that count, aux the number of the newest block.
 //
-// Stored are level, the number of integers that follow, and those: the newest block, and
-// for each block with units, from the oldest on, one integer (see encodeLog).
+// Stored are level, the number of integers that follow until when the newest block counts, and those:
+// the newest block, and for each block with units, from the oldest on, one integer (see encodeLog).
 type slidingLog struct{ counted }
 
 var slidingLogDescriptor = descriptor{
@@ -217,9 +217,10 @@ func (l *Limit) chargeBlock(level int64, blocks []logBlock, block, cost int64) (
 // encodeLog appends a log's bucket.
 func (l *Limit) encodeLog(dst []int64, level int64, blocks []logBlock) []int64 {
 	if len(blocks) == 0 {
-		return append(dst, l.ID, 0, 0)
+		return append(dst, l.ID, 0, 0, 0)
 	}
-	dst = append(dst, l.ID, level, int64(1+len(blocks)), blocks[len(blocks)-1].block)
+	newest := blocks[len(blocks)-1].block
+	dst = append(dst, l.ID, level, int64(1+len(blocks)), l.countsUntil(newest), newest)
 	for _, b := range blocks {
 		dst = append(dst, b.block%l.logSpan()*l.logUnits()+b.units)
 	}

@@ -325,21 +325,6 @@ func (t *Target) RunningHour(at int64) (start, end int64) {
 // lastHour is the span that was made last: nearly all targets have the same.
 var lastHour atomic.Pointer[span]
 
-// Allocations are the identities of the target's limits whose units do not come back by waiting:
-// whoever has any is not forgotten.
-func (t *Target) Allocations() (ids []*int64) {
-	for _, counters := range [][]Counter{t.Counters, t.per} {
-		for _, c := range counters {
-			for _, l := range c.Limits {
-				if l.stays {
-					ids = append(ids, &l.ID)
-				}
-			}
-		}
-	}
-	return ids
-}
-
 // Logs reports whether a limit of the target's own counter is a log.
 func (t *Target) Logs() bool {
 	return slices.ContainsFunc(t.Counters[0].Limits, func(l *Limit) bool { return l.kept == inLog })

@@ -94,7 +94,7 @@ func (r *raised) append(state []int64, id int64) []int64 {
 	if r.none() {
 		return state
 	}
-	return append(state, raisedID, id, raisedLen, r.of, r.bits[0], r.bits[1], r.mark)
+	return append(state, raisedID, id, raisedLen, 0, r.of, r.bits[0], r.bits[1], r.mark)
 }
 
 // withRaised is a state, in memory of its own, that says of a bucket what was raised.

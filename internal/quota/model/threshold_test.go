@@ -30,7 +30,7 @@ func TestPlainChargesCarryNothing(t *testing.T) {
 		notify []int
 		used   int64
 		state  int // integers
-	}{{nil, 600, 6}, {[]int{80, 100}, 600, 6}, {[]int{80, 100}, 800, 6 + 2*(BucketLen+raisedLen)}} {
+	}{{nil, 600, 2 * BucketLen}, {[]int{80, 100}, 600, 2 * BucketLen}, {[]int{80, 100}, 800, 2 * (2*BucketLen + raisedLen)}} {
 		target, row := chargedTarget(t, c.notify, c.used)
 		buf := make([]int64, 0, 32)
 		var s Series

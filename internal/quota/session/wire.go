@@ -208,6 +208,14 @@ func ReadAll(cols [][]byte, into ...*int64) (err error) {
 // ReadInts reads a bigint[] column without nulls.
 func ReadInts(col []byte) ([]int64, error) { return AppendInts(nil, col) }
 
+// ReadIntsOrNone is ReadInts of a column that may be null: nil then.
+func ReadIntsOrNone(col []byte) ([]int64, error) {
+	if col == nil {
+		return nil, nil
+	}
+	return ReadInts(col)
+}
+
 // AppendInts is ReadInts, but appends to values.
 func AppendInts(values []int64, col []byte) ([]int64, error) {
 	if len(col) == 12 { // no dimension: empty

@@ -212,6 +212,9 @@ func (c *Cleaner) judge(t *model.Target, v *value, now int64) bool {
 	if t.Level { // what is held is held, whichever limits there are
 		return v.total == 0 && v.At <= now-unlimitedFor
 	}
+	if t.Counts(limits, &v.Row, now-c.idle) { // of a limit that may come back
+		return false
+	}
 	if len(limits) == 0 {
 		return v.At <= now-unlimitedFor
 	}

@@ -65,10 +65,10 @@ type value struct {
 
 // ValuesSQL reads counters. $1–$4 key.
 const ValuesSQL = `
-SELECT i.n, c.at, c.version, c.change, c.total, array_send(c.state)
+SELECT i.n, c.at, c.version, c.change, c.total, array_send(c.state), array_send(c.departed)
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
-LATERAL (SELECT at, version, change, total, state FROM counters
+LATERAL (SELECT at, version, change, total, state, departed FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	OFFSET 0) c
 ORDER BY i.n`
@@ -78,10 +78,13 @@ func (c *Cleaner) read(ctx context.Context, keys []model.CounterKey) (found []va
 	columns := session.ColumnsOf(keys)
 	rows, _ := c.options.Pool.Query(ctx, ValuesSQL, columns.Shard, columns.Customer, columns.Meter, columns.Attribute)
 	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (v value, err error) {
-		var state []byte
-		if err = r.Scan(&v.n, &v.At, &v.Version, &v.Change, &v.total, &state); err == nil {
+		var state, departed []byte
+		if err = r.Scan(&v.n, &v.At, &v.Version, &v.Change, &v.total, &state, &departed); err == nil {
 			v.key = keys[v.n-1]
 			v.State, v.bad = session.ReadInts(state)
+			if v.bad == nil {
+				v.Departed, v.bad = session.ReadIntsOrNone(departed)
+			}
 		}
 		return v, err
 	})

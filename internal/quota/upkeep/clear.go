@@ -97,7 +97,7 @@ USING (SELECT f.shard, f.customer, f.key FROM unnest($1::smallint[], $2::bigint[
 WHERE r.shard = ANY (ARRAY[d.shard]) AND r.customer = d.customer AND r.key = d.key`
 
 const emptySQL = `
-UPDATE counters c SET state = '{}', units = 0, version = version + 1
+UPDATE counters c SET state = '{}', departed = NULL, units = 0, version = version + 1
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
 

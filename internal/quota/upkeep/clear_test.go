@@ -38,7 +38,7 @@ func unclear(t *testing.T, db *testDB, customers ...int64) {
 				units = 3
 			}
 			db.Exec(t.Context(), t, `INSERT INTO counters (shard, customer, meter, attribute, state, at, hour, units, total)
-				VALUES ($1, $2, 1, $3, '{1,2,1}', 100, 3600000000, $4, $4)`, model.Shard(c), c, attribute, units)
+				VALUES ($1, $2, 1, $3, '{1,2,1,9}', 100, 3600000000, $4, $4)`, model.Shard(c), c, attribute, units)
 		}
 	}
 }

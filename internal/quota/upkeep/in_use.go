@@ -15,15 +15,15 @@ const metersOfSQL = `
 SELECT i.customer, c.meter FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
 LATERAL (SELECT meter FROM counters WHERE shard = i.shard AND customer = i.customer AND attribute = '' OFFSET 0) c`
 
-// inUseSQL: a counter with an open reservation begins its state with the identity 0; the
-// level of an allocation is after its identity. The total of a level meter's counter is what is held.
-// $1–$3 key without attribute, $4 identity of an allocation, or null.
+// inUseSQL: a counter with an open reservation begins its state with the identity 0. The bucket of an
+// allocation in use says that it stays, also that of a limit that the plan has no more. The total of a
+// level meter's counter is what is held. $1–$3 key without attribute, $4 Stays.
 const inUseSQL = `
 SELECT DISTINCT i.customer
-FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[]) AS i(shard, customer, meter, id),
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS i(shard, customer, meter),
 LATERAL (SELECT FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter
-	  AND (state[1] = 0 OR state[array_position(state, i.id) + 1] > 0 OR meter < 0 AND total > 0) LIMIT 1) c`
+	  AND (state[1] = 0 OR $4::bigint = ANY (state) OR $4::bigint = ANY (departed) OR meter < 0 AND total > 0) LIMIT 1) c`
 
 // InUse returns those of the customers that have units of an allocation limit in use, which
 // do not come back by themselves, or an open reservation. targets is as CleanerOptions has
@@ -43,18 +43,14 @@ func InUse(ctx context.Context, from pgx.Tx, customers []int64, targets func(con
 	}
 	inUse := map[int64]bool{}
 	var of session.Columns
-	var ids []*int64
 	for i, k := range keys {
 		if found[i] == nil {
 			inUse[k.Customer] = true
 			continue
 		}
-		for _, id := range append(found[i].Allocations(), nil) {
-			of.Add(k)
-			ids = append(ids, id)
-		}
+		of.Add(k)
 	}
-	rows, _ = from.Query(ctx, inUseSQL, of.Shard, of.Customer, of.Meter, ids)
+	rows, _ = from.Query(ctx, inUseSQL, of.Shard, of.Customer, of.Meter, model.Stays)
 	used, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	for _, customer := range used {
 		inUse[customer] = true

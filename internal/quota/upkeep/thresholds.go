@@ -72,8 +72,8 @@ func TakeThresholds(ctx context.Context, tx pgx.Tx, most int) ([]Threshold, erro
 // ownRowsSQL are customers' own counters. $1–$2 shard and customer. OFFSET 0 keeps it one look-up of the key
 // for each.
 const ownRowsSQL = `
-SELECT i.customer, c.meter, c.at, c.version, c.change, array_send(c.state) FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
-LATERAL (SELECT meter, at, version, change, state FROM counters
+SELECT i.customer, c.meter, c.at, c.version, c.change, array_send(c.state), array_send(c.departed) FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
+LATERAL (SELECT meter, at, version, change, state, departed FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND attribute = '' OFFSET 0) c`
 
 // Unraised are targets of customers' own counters that may have reached a threshold which nobody has
@@ -89,10 +89,13 @@ func Unraised(ctx context.Context, pool *pgxpool.Pool, customers []int64, now in
 		shards, customers := inLockOrder(customers)
 		var key model.CounterKey
 		var row model.Row
-		var state []byte
+		var state, departed []byte
 		read, _ := tx.Query(ctx, ownRowsSQL, shards, customers)
-		_, err := pgx.ForEachRow(read, []any{&key.Customer, &key.Meter, &row.At, &row.Version, &row.Change, &state}, func() (err error) {
+		_, err := pgx.ForEachRow(read, []any{&key.Customer, &key.Meter, &row.At, &row.Version, &row.Change, &state, &departed}, func() (err error) {
 			if row.State, err = session.ReadInts(state); err == nil {
+				row.Departed, err = session.ReadIntsOrNone(departed)
+			}
+			if err == nil {
 				keys, rows = append(keys, key), append(rows, row)
 			}
 			return err
@@ -113,6 +116,7 @@ func Unraised(ctx context.Context, pool *pgxpool.Pool, customers []int64, now in
 		_, held := model.Unmarked(rows[i].State)
 		again := held != 0 || t.Level || t.Uncounted(rows[i].State) || t.Check("", &rows[i]) != nil // a worker knows more of it
 		if !again {
+			t.Settle(0, &rows[i], max(t.Instant(now), rows[i].At))
 			_, again = t.Raise(&rows[i], max(t.Instant(now), rows[i].At), 0)
 		}
 		if again {

@@ -183,7 +183,7 @@ func MakeMonths(ctx context.Context, t *testing.T, pool *pgxpool.Pool) {
 // FillSQL adds n counters and two hours of usage for each.
 const FillSQL = `
 INSERT INTO counters (shard, customer, meter, attribute, state, units, hour)
-SELECT i % 1024, i, 1 + i % 3, CASE WHEN i % 5 = 0 THEN 'ip=' || i ELSE '' END, '{1,2,1}', 1, 5
+SELECT i % 1024, i, 1 + i % 3, CASE WHEN i % 5 = 0 THEN 'ip=' || i ELSE '' END, '{1,2,1,9}', 1, 5
 FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`
 
 // Reached collects how a plan comes to the rows of hot tables.
