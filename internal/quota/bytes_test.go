@@ -14,8 +14,9 @@ import (
 )
 
 // maxBytes is what a counter with two limits, a fixed window and a token bucket, may take
-// on disk, in the table and its index, after a vacuum.
-const maxBytes = 250
+// on disk, in the table and its index, after a vacuum. For each limit the row says until when its bucket
+// counts, in 8 bytes: a limit that left a plan may come back.
+const maxBytes = 280
 
 // sizes are bytes per counter.
 type sizes struct{ heap, index, toast int64 }

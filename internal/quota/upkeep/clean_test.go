@@ -207,25 +207,40 @@ func TestClosedBucketStays(t *testing.T) {
 	}
 }
 
-// Without a limit in the plan a counter stays for a day, in which the limit may be back.
+// Without a limit in the plan a counter stays for a day, and until what it says of limits that left
+// counts no more: an allocation in use counts until it is given back.
 func TestCountersWithoutLimitsGoAfterADay(t *testing.T) {
 	db := newTestDB(t)
 	for name, after := range map[string]*model.Target{
 		"no limits":           quotatest.PerIP(t),
 		"another attribute's": quotatest.PerIP(t, model.Spec{Algorithm: "allocation", Limit: 1, Per: "i"}, model.Spec{Algorithm: "allocation", Limit: 1, Per: "-"}),
 	} {
-		t.Run(name, func(t *testing.T) {
-			clock := quotatest.NewClock(quotatest.Epoch)
-			target := quotatest.PerIP(t, model.Spec{Algorithm: "allocation", Limit: 10})
-			hitNow(t, db.startEngine(t, clock), quotatest.IP(target, "1"), 1)
-			cleaner := db.cleaner(clock, after)
-			for _, late := range []int64{-1, 0} {
-				clock.Set(quotatest.Epoch + unlimitedFor + late)
-				if n := cleaner.walk(t, quotatest.Customer(target)); n != int(1+late) {
-					t.Errorf("%d removed at %d", n, late)
+		for kind, left := range map[string]struct {
+			spec model.Spec
+			goes int64 // µs after the charge; 0: never
+		}{
+			"an hour":       {model.Spec{Algorithm: "sliding_log", Limit: 10, Window: "1h"}, unlimitedFor},
+			"a month":       {model.Spec{Algorithm: "sliding_log", Limit: 10, Window: "720h"}, 720*3600e6 + (2 * time.Minute).Microseconds()},
+			"an allocation": {model.Spec{Algorithm: "allocation", Limit: 10}, 0},
+		} {
+			t.Run(name+", of "+kind, func(t *testing.T) {
+				clock := quotatest.NewClock(quotatest.Epoch)
+				target := quotatest.PerIP(t, left.spec)
+				hitNow(t, db.startEngine(t, clock), quotatest.IP(target, "1"), 1)
+				cleaner := db.cleaner(clock, after)
+				removed := func(at int64) int {
+					clock.Set(quotatest.Epoch + at)
+					return cleaner.walk(t, quotatest.Customer(target))
 				}
-			}
-		})
+				if left.goes == 0 {
+					if n := removed(1000 * unlimitedFor); n != 0 {
+						t.Errorf("%d removed, and it is in use", n)
+					}
+				} else if before, after := removed(min(left.goes, 720*3600e6)-1), removed(left.goes); before != 0 || after != 1 {
+					t.Errorf("%d removed before its end, and %d after that", before, after)
+				}
+			})
+		}
 	}
 }
 
