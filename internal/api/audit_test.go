@@ -233,7 +233,7 @@ func TestAuditForgetsTheErased(t *testing.T) {
 		}
 	}
 	of := n.entries("target=" + after[0]["target"].(string))
-	if len(of) != 21 || of[0]["action"] != "erase" || of[20]["target"] != after[0]["target"] {
+	if len(of) != 22 || of[0]["action"] != "erase" || of[21]["target"] != after[0]["target"] {
 		t.Errorf("%d: %v", len(of), of)
 	}
 	found := false

@@ -38,10 +38,19 @@ func (n *node) setTo(now string) {
 }
 
 // bill writes an account with the entity tag that it has.
-func (n *node) bill(status int, key, body string) reply {
+// bill writes a customer's billing. What is to be written waits for the closing of a last period: until
+// then it is refused, and says so.
+func (n *node) bill(status int, key, body string) (got reply) {
 	n.t.Helper()
 	path := "/v1/customers/" + key + "/billing"
-	return n.want(status, "PUT", path, body, "If-Match", n.want(200, "GET", path, "").header.Get("ETag"))
+	testkit.Eventually(n.t, "the last period is closed", func() bool {
+		got = n.do("PUT", path, body, "If-Match", n.want(200, "GET", path, "").header.Get("ETag"))
+		return status != 200 || got.status != 409 || !strings.Contains(got.text, "still being closed")
+	})
+	if got.status != status {
+		n.t.Fatalf("PUT %s %s: status %d, want %d: %s", path, body, got.status, status, got.text)
+	}
+	return got
 }
 
 // runs are the boundaries and the version of the open period, as the quota shows them.
