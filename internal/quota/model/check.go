@@ -40,13 +40,7 @@ func (t *Target) Check(attribute string, r *Row) error {
 			return malformed("limit %s has the bucket %d, %d %d", l.Name, b.level, b.aux, log)
 		}
 	}
-	apart, sound := readDeparted(r.Departed)
-	for _, d := range apart {
-		l := limitByID(limits, d.id(), m)
-		sound = sound && d.since >= 0 && d.since < lastInstant && d.chunk[1] >= 0
-		sound = sound && (l == nil || l.rules.sound(l, bucket{d.chunk[1], d.chunk[2]}, d.chunk[BucketLen:]))
-	}
-	if !sound {
+	if !soundDeparted(limits, r.Departed, m) {
 		return malformed("the buckets of limits that left are %d", r.Departed)
 	}
 	for _, h := range r.Holds.all() {

@@ -93,6 +93,17 @@ func readDeparted(stored []int64) (all []departed, sound bool) {
 	return all, true
 }
 
+// soundDeparted reports whether what is stored is what the Go model may have written.
+func soundDeparted(limits []*Limit, stored []int64, m moment) bool {
+	all, sound := readDeparted(stored)
+	for _, d := range all {
+		l := limitByID(limits, d.id(), m)
+		sound = sound && d.since >= 0 && d.since < lastInstant && d.chunk[1] >= 0
+		sound = sound && (l == nil || l.rules.sound(l, bucket{d.chunk[1], d.chunk[2]}, d.chunk[BucketLen:]))
+	}
+	return sound
+}
+
 // storeDeparted is readDeparted the other way; nil without any.
 func storeDeparted(all []departed) (stored []int64) {
 	for _, d := range all {
