@@ -138,7 +138,7 @@ const saveSQL = `
 UPDATE counters c
 SET at = i.at, hour = i.hour, units = i.units, total = i.total, version = i.version, change = i.change,
     state = coalesce(($13::bigint[])[i.state_from:i.state_to], '{}'),
-    departed = CASE WHEN i.departed_from = 0 THEN c.departed ELSE nullif(($13::bigint[])[i.departed_from:i.departed_to], '{}') END
+    departed = CASE WHEN i.departed_from = 0 THEN c.departed ELSE nullif(coalesce(($13::bigint[])[i.departed_from:i.departed_to], '{}'), '{}') END
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
             $9::bigint[], $10::bigint[], $11::integer[], $12::integer[], $14::integer[], $15::integer[])
      AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to)
