@@ -14,7 +14,7 @@
 --          is the algorithm's, and the instant until which it says anything. After a limit whose
 --          identity is below 0, a log's, come aux more. See docs/internals/arithmetic.md.
 -- departed: the same of limits that the plan has no more, each after the instant that it is of;
---          null: there are none. Hits neither read nor write it.
+--          null: there are none. Swaps neither read nor write it.
 --
 -- A page holds some forty counters, of which a batch seldom charges more than a few: a tenth
 -- of it is room enough to keep their updates HOT. Hits prune the pages that they reach.

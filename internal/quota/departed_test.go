@@ -207,3 +207,83 @@ func TestMostThatLeft(t *testing.T) {
 		}
 	}
 }
+
+// TestABucketIsKeptByItsLastRate: a token bucket that was lowered after its last charge is kept until the
+// lower rate would have filled it.
+func TestABucketIsKeptByItsLastRate(t *testing.T) {
+	db, clock := newTestDB(t), quotatest.NewClock(quotatest.Epoch)
+	e := db.startEngine(t, clock, withoutMemory)
+	burst := int64(1000)
+	bucket := func(limit int64) *model.Limit {
+		return quotatest.Compile(t, model.Spec{Name: "b", Algorithm: "token_bucket", Limit: limit, Window: "1h", Burst: &burst})
+	}
+	other := quotatest.Window(t, "other", model.MaxNumber, "1h")
+	if !e.hitOf(t, quotatest.Target(1, 1, 1, other, bucket(1000)), 1000) || e.hitOf(t, quotatest.Target(1, 1, 2, other, bucket(10)), 1000) {
+		t.Fatal("not decided by the bucket")
+	}
+	for _, later := range []int64{60e6, 2 * 3600e6} {
+		clock.Set(quotatest.Epoch + later)
+		if !e.hitOf(t, quotatest.Target(1, 1, 3, other), 1) {
+			t.Fatal("refused")
+		}
+	}
+	if used := e.usedOf(t, quotatest.Target(1, 1, 4, other, bucket(10)), 1); used != 980 {
+		t.Errorf("%d are used, want 980", used)
+	}
+}
+
+// TestATestClockGoesBackToLimitsThatLeft: what is over by a test clock counts again when the clock is set back.
+func TestATestClockGoesBackToLimitsThatLeft(t *testing.T) {
+	db := newTestDB(t)
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), withoutMemory)
+	limit, other := quotatest.Window(t, "w", 10, "1h"), quotatest.Window(t, "other", 9, "24h")
+	by := func(change, later int64, limits ...*model.Limit) *model.Target {
+		target := quotatest.Target(1, 1, change, limits...)
+		target.Clock = &model.TestClock{Key: "c", Now: quotatest.Epoch + later}
+		return target
+	}
+	if !e.hitOf(t, by(1, 0, other, limit), 8) || !e.hitOf(t, by(2, 60e6, other), 1) {
+		t.Fatal("refused")
+	}
+	if d, err := e.decideOnce(testkit.Context(t), by(2, 2*3600e6, other), 1, model.NewID("hit", "h")); err != nil || d.Allowed {
+		t.Fatal(d.String(), err)
+	}
+	if used := e.usedOf(t, by(3, 120e6, other, limit), 1); used != 8 {
+		t.Errorf("%d are used", used)
+	}
+}
+
+// TestBucketsThatLeftAreBroughtBack: after the repair of a clock that was ahead, a limit that comes back
+// counts what was used of it in the present window, and not until the instant that the clock showed.
+func TestBucketsThatLeftAreBroughtBack(t *testing.T) {
+	for name, spec := range map[string]model.Spec{
+		"sliding log": {Algorithm: "sliding_log", Limit: 10, Window: "1h"},
+		"first hit":   {Algorithm: "fixed_window", Limit: 10, Window: "1h", Align: "first_hit"},
+	} {
+		for moved, hits := range map[string]bool{"apart": true, "in the state": false} {
+			t.Run(name+", "+moved, func(t *testing.T) {
+				const ahead = 30 * 24 * 3600e6
+				db, clock := newTestDB(t), quotatest.NewClock(quotatest.Epoch+ahead)
+				e := db.startEngine(t, clock, withoutMemory)
+				spec.Name = "l"
+				limit, other := quotatest.Compile(t, spec), quotatest.Window(t, "other", 100, "1m")
+				without := quotatest.Target(1, 1, 2, other)
+				if !e.hitOf(t, quotatest.Target(1, 1, 1, other, limit), 8) || hits && !e.hitOf(t, without, 1) {
+					t.Fatal("refused")
+				}
+				clock.Set(quotatest.Epoch)
+				if b := e.BringBack(testkit.Context(t), []locked.Ahead{{Target: without}}); b[0].Err != nil || !b[0].Changed {
+					t.Fatal(b[0])
+				}
+				with := quotatest.Target(1, 1, 3, other, limit)
+				if used := e.usedOf(t, with, 1); used != 8 {
+					t.Errorf("%d are used, want 8", used)
+				}
+				clock.Set(quotatest.Epoch + 3601e6)
+				if used := e.usedOf(t, with, 1); used != 0 {
+					t.Errorf("%d are used after an hour", used)
+				}
+			})
+		}
+	}
+}

@@ -17,6 +17,11 @@ import (
 const askAgain = int64(24 * time.Hour / time.Microsecond)
 
 const (
+	// A request of the last 24 hours, of a customer that lives by real time.
+	askedOfLate = `
+		SELECT r.at FROM customers c JOIN plan_requests r ON r.customer_id = c.id JOIN plans p ON p.id = r.plan_id
+		WHERE c.key = $1 AND p.key = $2 AND c.plan_id <> p.id AND c.archived_at IS NULL AND c.test_clock_id IS NULL
+			AND r.at > (extract(epoch FROM now()) * 1000000)::bigint - $3`
 	planToAsk = `
 		SELECT p.id, r.at FROM plans p LEFT JOIN plan_requests r ON r.plan_id = p.id AND r.customer_id = $2 WHERE p.key = $1`
 	askForPlan = `
@@ -37,6 +42,13 @@ func (s *Store) RequestPlan(ctx context.Context, customer, plan string) (is plan
 		return is, plans.ErrUnknownCustomer
 	case !plans.ValidKey(plan):
 		return is, model.FieldErrors{{Field: "plan", Detail: plans.KeyRule}}
+	}
+	// Who asks again takes no turn among the writes.
+	switch at, err := read(ctx, s, plans.ErrUnknownPlan, pgx.RowTo[int64], askedOfLate, customer, plan, askAgain); {
+	case err == nil:
+		return plans.PlanRequest{Plan: plan, At: time.UnixMicro(at).UTC()}, nil
+	case !errors.Is(err, plans.ErrUnknownPlan):
+		return is, err
 	}
 	type found struct {
 		ID int32

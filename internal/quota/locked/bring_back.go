@@ -81,6 +81,7 @@ func (tx *transaction) bringBack(a *Ahead) (changed bool, err error) {
 	if err := tx.check(t, c); err != nil {
 		return false, err
 	}
+	t.Settle(0, &c.Row, c.At) // what is of limits that left is known to be ahead
 	t.BringBack(a.Attribute, &c.Row, at)
 	c.freed = true // the memory of refusals has it as it was
 	c.touch()

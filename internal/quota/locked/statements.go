@@ -144,15 +144,16 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[
      AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
 
-// makeSQL makes rows of values as they were charged first; its parameters are the first 13 of
+// makeSQL makes rows of values as they were charged first; its parameters are those of
 // saveSQL. Who holds the customer's own row makes them, so none is there: else the
 // transaction fails.
 const makeSQL = `
-INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
-SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, coalesce(($13::bigint[])[state_from:state_to], '{}')
+INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state, departed)
+SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, coalesce(($13::bigint[])[state_from:state_to], '{}'),
+       CASE WHEN departed_from > 0 THEN nullif(coalesce(($13::bigint[])[departed_from:departed_to], '{}'), '{}') END
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
-     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)`
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[], $14::integer[], $15::integer[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to)`
 
 // $1–$4 shard, customer, meter and hour, $5 units, below 0 to take them off.
 const usageSQL = `

@@ -24,8 +24,8 @@ func (tx *transaction) write(pipe *session.Pipeline, p *session.Params) {
 	levels := tx.changedLevels()
 	send(SetLevels, len(levels), func() { tx.encodeLevels(p, levels) })
 	changed, made := tx.changed()
-	send(saveRows, len(changed), func() { encodeCounters(p, changed, true) })
-	send(MakeValues, len(made), func() { encodeCounters(p, made, false) })
+	send(saveRows, len(changed), func() { encodeCounters(p, changed) })
+	send(MakeValues, len(made), func() { encodeCounters(p, made) })
 	fresh, later := tx.receiptsToWrite()
 	send(IssueReceipts+session.StatementName(ReceiptTables[tx.slot]), len(fresh), func() { encodeFresh(p, fresh) })
 	for slot := range ReceiptTables {
@@ -64,8 +64,7 @@ func (tx *transaction) changed() (changed, made []*lockedRow) {
 	return changed, made
 }
 
-// encodeCounters encodes rows; apart says that what they keep apart goes with them.
-func encodeCounters(p *session.Params, counters []*lockedRow, apart bool) {
+func encodeCounters(p *session.Params, counters []*lockedRow) {
 	var keys session.Columns
 	var columns [6][]int64
 	var states []int64
@@ -78,7 +77,7 @@ func encodeCounters(p *session.Params, counters []*lockedRow, apart bool) {
 		from = append(from, int32(len(states)+1))
 		states = append(states, model.Marked(c.State, c.Holds)...)
 		to = append(to, int32(len(states)))
-		if first := int32(len(states) + 1); apart && !slices.Equal(c.Departed, c.read.departed) {
+		if first := int32(len(states) + 1); !slices.Equal(c.Departed, c.read.departed) {
 			states = append(states, c.Departed...)
 			departedFrom, departedTo = append(departedFrom, first), append(departedTo, int32(len(states)))
 		} else {
@@ -91,10 +90,9 @@ func encodeCounters(p *session.Params, counters []*lockedRow, apart bool) {
 	}
 	p.Int4(from)
 	p.Int4(to)
-	if p.Int8(states); apart {
-		p.Int4(departedFrom)
-		p.Int4(departedTo)
-	}
+	p.Int8(states)
+	p.Int4(departedFrom)
+	p.Int4(departedTo)
 }
 
 // finishedHours are the hours whose usage changes, in the order of their rows.

@@ -4,7 +4,8 @@ package model
 // than that of its last charge, µs: the clock was ahead then. Whatever the limits count goes on
 // counting, in the windows of that instant, so that no unit that was charged is given away. What the
 // running hour booked stays in its hour. The holds are left as they are: each ends when its
-// reservation was told. The buckets of limits that the plan has no more stay as they are.
+// reservation was told. What is kept apart stays as it is: Settle comes before this, and a bucket that comes
+// back is brought back then.
 func (t *Target) BringBack(attribute string, r *Row, at int64) {
 	limits, since, m := t.limitsOf(attribute), t.moment(r.At), t.moment(at)
 	var next []int64
@@ -22,9 +23,5 @@ func (t *Target) BringBack(attribute string, r *Row, at int64) {
 		}
 		i = end
 	}
-	apart, _ := readDeparted(r.Departed)
-	for i := range apart {
-		apart[i].since = min(apart[i].since, at)
-	}
-	r.State, r.Departed, r.At = next, storeDeparted(apart), at
+	r.State, r.At = next, at
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Buckets of limits that left: a plan's edit, or another plan, took the limit out. They are kept apart from
-// the state, which hits write, so no hit pays for them. A limit that comes back as it was finds its bucket.
+// the state, which swaps write, so plain hits do not pay for them. A limit that comes back as it was finds its bucket.
 //
 // Apart are, one after the other, the instant that a bucket stands at, µs, and the bucket as it was in the
 // state. What was raised of the bucket's limit follows it likewise.
@@ -31,7 +31,7 @@ func (l *Limit) until(b bucket, m moment) int64 {
 	switch {
 	case l.stays && b.level > 0:
 		return Stays
-	case l.refills && l.refill == 0 && b.level > 0: // it is refilled when its limit is raised
+	case l.refills && (l.refill == 0 || l.ends != 0) && b.level > 0: // another limit, or override, refills it
 		at = NoReset
 	case l.Calendar && l.kept == inBucket && b.level > 0: // the customer's timezone may change
 		at = m.at + longest(l, m.periods)
@@ -157,31 +157,31 @@ func (t *Target) Fits(i int, state []int64, at int64) bool {
 // Settle has the row of the target's i-th counter fit the target at an instant, which is not before the row's.
 // Buckets of limits that left are kept apart from then on, and those of limits that came back are in the
 // state again. What is kept apart and says nothing by then goes. moved says that a bucket left or came back,
-// and changed that anything is to be written. A bucket that is only missing is written by the next charge.
-// A level meter keeps nothing apart: its levels are its totals.
+// and changed that anything is to be written. A row that never was charged stays as it is. A level meter
+// keeps nothing apart: its levels are its totals.
 func (t *Target) Settle(i int, r *Row, at int64) (moved, changed bool) {
-	fits := t.Fits(i, r.State, at)
-	if t.Level || fits && len(r.Departed) == 0 {
+	if t.Level || len(r.State) == 0 && len(r.Departed) == 0 {
 		return false, false
 	}
 	all, _ := readDeparted(r.Departed)
 	before := len(all)
-	if !fits {
-		if state, apart, other := t.exchange(i, r, all, at); other { // else the order is another one, or a bucket is missing
-			r.State, all, moved = state, apart, true
-		}
+	if fits := t.Fits(i, r.State, at); !fits || r.Change != t.Change {
+		r.State, all, moved = t.exchange(i, r, all, at)
+		changed = true
+	}
+	if t.Clock != nil { // it may be set back, to where what is apart counts
+		at = min(at, r.At)
 	}
 	if all = keep(all, at); moved || len(all) != before {
-		r.Departed = storeDeparted(all)
-		return moved, true
+		r.Departed, changed = storeDeparted(all), true
 	}
-	return false, false
+	return moved, changed
 }
 
-// exchange returns a state that fits, and what is apart from it then; moved says whether that is anything else.
+// exchange returns a state that fits, and what is apart from it then; moved says whether a bucket left or
+// came back.
 func (t *Target) exchange(i int, r *Row, apart []departed, at int64) (next []int64, _ []departed, moved bool) {
 	m, then := t.moment(at), t.moment(r.At)
-	limits := t.Counters[i].Limits
 	var there []departed
 	for i := 0; i+BucketLen <= len(r.State); i = chunkEnd(r.State, i) {
 		chunk := slices.Clone(r.State[i:chunkEnd(r.State, i)])
@@ -196,35 +196,58 @@ func (t *Target) exchange(i int, r *Row, apart []departed, at int64) (next []int
 			}
 		}
 	}
-	for _, l := range limits {
+	for _, l := range t.Counters[i].Limits {
 		if l.kept != inBucket && l.kept != inLog {
 			continue
 		}
 		id := l.BucketID(m)
 		if n := find(there, id); n >= 0 {
+			l.renew(there[n].chunk, r.At, m)
 			next = append(append(next, there[n].chunk...), there[n].raised...)
 			there = slices.Delete(there, n, n+1)
 		} else if n = find(apart, id); n >= 0 {
 			next = l.comeBack(next, &apart[n], then)
 			apart, moved = slices.Delete(apart, n, n+1), true
-		} // one that is untouched is written with the next charge
+		} else if l.kept == inLog {
+			next = l.encodeLog(next, 0, nil)
+		} else {
+			next = l.append(next, l.rules.stand(l, bucket{}, r.At, then), then)
+		}
 	}
 	return next, append(apart, there...), moved || len(there) > 0
+}
+
+// renew says until when a bucket of the instant since says anything, by what refills it now.
+func (l *Limit) renew(chunk []int64, since int64, m moment) {
+	if l.refills {
+		chunk[3] = l.until(l.rules.stand(l, bucket{chunk[1], chunk[2]}, since, m), m)
+	}
 }
 
 func find(all []departed, id int64) int {
 	return slices.IndexFunc(all, func(d departed) bool { return d.id() == id })
 }
 
-// comeBack appends a bucket that was apart, as it stands at m.at.
+// comeBack appends a bucket that was apart, as it stands at m.at. It is brought back where it is ahead: so
+// the row was, see BringBack.
 func (l *Limit) comeBack(next []int64, d *departed, m moment) []int64 {
-	if l.kept == inLog {
+	ahead := d.since > m.at
+	m.log = d.chunk[BucketLen:]
+	switch {
+	case l.kept == inLog && ahead:
+		return append(l.logBrought(next, m), d.raised...)
+	case l.kept == inLog:
 		return append(append(next, d.chunk...), d.raised...)
 	}
-	b := l.rules.stand(l, bucket{d.chunk[1], d.chunk[2]}, min(d.since, m.at), m)
-	next = l.append(next, b, m)
+	b := bucket{d.chunk[1], d.chunk[2]}
+	if ahead {
+		b = l.rules.bringBack(l, b, d.since, m)
+	} else {
+		b = l.rules.stand(l, b, d.since, m)
+	}
+	next = append(next, d.id(), b.level, b.aux, l.until(b, m))
 	if l.notify != nil && d.raised != nil {
-		r := l.arm(raisedIn(d.raised, d.id()), b, d.since, m)
+		r := l.arm(raisedIn(d.raised, d.id()), b, min(d.since, m.at), m)
 		next = r.append(next, d.id())
 	}
 	return next

@@ -112,7 +112,7 @@ func (m *Memory) Remember(t *model.Target, rows []model.Row, asOf int64, refused
 			if !ok && !refused || ok && old.newer(&r) {
 				return old, 0, false
 			}
-			r.State = slices.Clone(r.State)
+			r.State, r.Departed = slices.Clone(r.State), nil
 			return r, keptUntil(t, i, &r), true
 		})
 	}

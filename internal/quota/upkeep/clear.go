@@ -44,7 +44,7 @@ func inLockOrder(customers []int64) (shards []int16, sorted []int64) {
 }
 
 // unclean are, of counters whose own ones are kept, those that are more than an account.
-const unclean = ` AND (attribute <> '' OR units > 0 OR state <> '{}')`
+const unclean = ` AND (attribute <> '' OR units > 0 OR state <> '{}' OR departed IS NOT NULL)`
 
 // lockAllSQL and lockUncleanSQL lock rows in the order of their key, as hits do, and
 // leave out what somebody holds. $1–$2 shard and customer, $3 how many rows.
