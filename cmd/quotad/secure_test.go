@@ -25,8 +25,8 @@ func (n *testNode) speaking(proto string) *testNode {
 	return &other
 }
 
-// flood sends a request again and again from many callers, until stop is called. The counts are
-// of the answers by status.
+// flood sends a request again and again from many callers, until stop is called or the test ends. The
+// counts are of the answers by status.
 func (n *testNode) flood(callers int, method, path, body string) (counts *sync.Map, stop func()) {
 	counts = new(sync.Map)
 	over := make(chan struct{})
@@ -44,10 +44,12 @@ func (n *testNode) flood(callers int, method, path, body string) (counts *sync.M
 			}
 		})
 	}
-	return counts, sync.OnceFunc(func() {
+	stop = sync.OnceFunc(func() {
 		close(over)
 		running.Wait()
 	})
+	n.t.Cleanup(stop) // a test that fails would send on, and slow down all others
+	return counts, stop
 }
 
 // status is that of an answer, which is read and thrown away; 0 when there is none.
