@@ -15,12 +15,13 @@ const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
 
 // Targets returns one target for each of these counters: what hits on the counter are judged
 // by now. A target has no limits where the customer's plan does not have the meter. It is nil
-// where the customer is archived or unknown, or where a change came during the read.
+// where the customer is archived or unknown.
 //
 // Targets reads all customers with one statement and remembers none of them. It serves upkeep,
 // which walks over all counters and must not evict the customers whose hits come.
 //
-// Errors: session.ErrUnavailable when the database could not be asked.
+// Errors: session.ErrUnavailable when the database could not be asked, session.ErrBusy when
+// changes overtook each of several reads.
 func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*model.Target, error) {
 	return c.targetsOf(ctx, counters, false)
 }
@@ -31,30 +32,20 @@ func (c *Catalog) CappedTargets(ctx context.Context, counters []model.CounterKey
 }
 
 func (c *Catalog) targetsOf(ctx context.Context, counters []model.CounterKey, capped bool) ([]*model.Target, error) {
-	m := c.memory.Load()
-	entries, err := c.entriesByID(ctx, m, counters)
-	if err != nil {
-		return nil, err
+	var left []int64
+	for _, k := range counters {
+		left = append(left, k.Customer)
 	}
-	now, err := c.options.Now(ctx)
-	if err != nil {
-		return nil, session.Unreached(err)
-	}
-	all := make(map[int64]*terms, len(entries))
-	for _, e := range entries {
-		e.reached.Store(now) // nobody else has it yet
-		t, err := c.termsFor(ctx, m, e)
-		if err == nil && capped && e.capped {
-			err = c.capTerms(ctx, m, t, nil)
+	slices.Sort(left)
+	left = slices.Compact(left)
+	all := make(map[int64]*terms, len(left))
+	for try := 0; len(left) > 0; try++ {
+		if try == maxAttempts {
+			return nil, errOvertaken
 		}
-		if err != nil {
+		var err error
+		if left, err = c.readTerms(ctx, left, capped, all); err != nil {
 			return nil, err
-		}
-		applied := m.applied.Load()
-		// See terms: the parts were true together only if all of them are still valid.
-		if t.valid() && c.memory.Load() == m {
-			t.rightAsOf(applied)
-			all[e.id] = t
 		}
 	}
 	targets := make([]*model.Target, len(counters))
@@ -66,16 +57,44 @@ func (c *Catalog) targetsOf(ctx context.Context, counters []model.CounterKey, ca
 	return targets, nil
 }
 
-// entriesByID reads the counters' customers, without archived ones.
-func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []model.CounterKey) ([]*customerEntry, error) {
+// readTerms adds the terms of customers to all, without archived ones. It returns the customers that a
+// change overtook during the read: all of them where the memory was replaced, as it is at first.
+func (c *Catalog) readTerms(ctx context.Context, customers []int64, capped bool, all map[int64]*terms) (overtaken []int64, err error) {
+	m := c.memory.Load()
+	entries, err := c.entriesByID(ctx, m, customers)
+	if err != nil {
+		return nil, err
+	}
+	now, err := c.options.Now(ctx)
+	if err != nil {
+		return nil, session.Unreached(err)
+	}
+	for _, e := range entries {
+		e.reached.Store(now) // nobody else has it yet
+		t, err := c.termsFor(ctx, m, e)
+		if err == nil && capped && e.capped {
+			err = c.capTerms(ctx, m, t, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		applied := m.applied.Load()
+		// See terms: the parts were true together only if all of them are still valid.
+		if !t.valid() || c.memory.Load() != m {
+			overtaken = append(overtaken, e.id)
+			continue
+		}
+		t.rightAsOf(applied)
+		all[e.id] = t
+	}
+	return overtaken, nil
+}
+
+// entriesByID reads customers, without archived ones.
+func (c *Catalog) entriesByID(ctx context.Context, m *memory, customers []int64) ([]*customerEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Within)
 	defer cancel()
-	var ids []int64
-	for _, k := range counters {
-		ids = append(ids, k.Customer)
-	}
-	slices.Sort(ids)
-	rows, _ := c.pool.Query(ctx, loadCustomersByID, slices.Compact(ids))
+	rows, _ := c.pool.Query(ctx, loadCustomersByID, customers)
 	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*customerEntry, error) {
 		_, e, err := m.scanEntry(row)
 		return e, err

@@ -53,3 +53,18 @@ func TestTargetsByID(t *testing.T) {
 		t.Error("targets of nothing")
 	}
 }
+
+// TestTargetsOfAnEmptyMemory: the first contact replaces the memory, during the first read. Upkeep must not
+// take the customers of that read for archived ones.
+func TestTargetsOfAnEmptyMemory(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	s := planstest.NewStore(t, url)
+	planstest.Populate(t, s)
+	acme := planstest.Must[*plans.Customer](t)(s.GetCustomer(t.Context(), "acme"))
+	api := int32(planstest.Count(t, s, "id FROM meters WHERE key = 'api'"))
+	c := New(s.Pool(), testOptions())
+	if targets := planstest.Must[[]*model.Target](t)(c.Targets(t.Context(), []model.CounterKey{{Customer: acme.ID, Meter: api}})); targets[0] == nil {
+		t.Error("acme is taken for archived")
+	}
+}
