@@ -97,10 +97,10 @@ type OwnRates struct {
 	Until *int64 `json:"until"`
 }
 
-// Course is what a limit was over time, own rates and the plan's after them, and what it is from the end of
+// RatesOver is what a limit was over time, own rates and the plan's after them, and what it is from the end of
 // an override on. All of that is in it, also more than is remembered. own is nil where the customer had
 // nothing of its own.
-func (own *OwnRates) Course(plan model.Rates, clock ClockHistory) model.Rates {
+func (own *OwnRates) RatesOver(plan model.Rates, clock ClockHistory) model.Rates {
 	if own == nil {
 		return plan
 	}

@@ -36,7 +36,7 @@ func TestLastEditsAreRemembered(t *testing.T) {
 				all, override = all.Then(*override.ExpiresAt, last), nil
 				ended++
 			}
-			switch was := own.Course(plan(), nil).Before(at).Latest(); draw.IntN(4) {
+			switch was := own.RatesOver(plan(), nil).Before(at).Latest(); draw.IntN(4) {
 			case 0:
 				if edition(); override == nil {
 					all = all.Then(at, editions[len(editions)-1].Limits["a"])
@@ -57,7 +57,7 @@ func TestLastEditsAreRemembered(t *testing.T) {
 					own = changed
 				}
 			}
-			got := own.Course(plan(), nil).Before(at + 1).Latest()
+			got := own.RatesOver(plan(), nil).Before(at + 1).Latest()
 			want := all
 			if n := len(all) - 1 - most; n > 0 {
 				slowest := slices.MinFunc(all[:n+1], func(a, b model.Rate) int { return int(a.Limit - b.Limit) })

@@ -69,10 +69,13 @@ func (c *Catalog) termsFor(ctx context.Context, m *memory, entry *customerEntry)
 	}
 	now, s := entry.instant(clock), entry.scheduled
 	if !s.counts(now, clock) {
-		if s != nil { // so that it is in memory at its instant, in an outage, too
-			_, _, _ = c.versionOn(ctx, m, &s.onPlan)
+		t := newTerms(m.generation, entry, now, &entry.onPlan, plan, clock, version, nil)
+		if s != nil { // at its instant it is in memory, in an outage, too
+			if plan, next, err := c.versionOn(ctx, m, &s.onPlan); err == nil {
+				t.next = newTerms(m.generation, entry, s.at, &s.onPlan, plan, clock, next, version)
+			}
 		}
-		return newTerms(m.generation, entry, now, &entry.onPlan, plan, clock, version, nil), nil
+		return t, nil
 	}
 	plan, next, err := c.versionOn(ctx, m, &s.onPlan)
 	if err != nil {

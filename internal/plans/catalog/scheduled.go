@@ -42,20 +42,34 @@ func (c *Catalog) scheduled(ctx context.Context, t *terms) (*plans.ScheduledChan
 }
 
 // schedule tells a target of the customer's other plan: of the one that is to come, or that it is of.
-func (t *terms) schedule(target *model.Target) {
+func (t *terms) schedule(target *model.Target, meter int32) {
 	switch s := t.entry.scheduled; {
 	case s == nil:
 	case t.before == nil:
-		target.SetPlanChange(0, s.at)
+		target.SetPlanChange(0, s.at, t.nextLimits(meter))
 	default:
-		target.SetPlanChange(s.at, 0)
+		target.SetPlanChange(s.at, 0, nil)
 	}
+}
+
+// nextLimits are the limits of a meter from the scheduled change on; nil: they could not be read.
+func (t *terms) nextLimits(meter int32) *[]*model.Limit {
+	if t.next == nil {
+		return nil
+	}
+	var limits []*model.Limit
+	for _, m := range t.next.version.order {
+		if m.id == meter {
+			limits = t.next.limits(m)
+		}
+	}
+	return &limits
 }
 
 // changedRates are a limit's own rates, as the scheduled change leaves them once it is written.
 func (t *terms) changedRates(limit string, own *plans.OwnRates, plan model.Rates, clock plans.ClockHistory) *plans.OwnRates {
 	e, s := t.entry, t.entry.scheduled
-	was := own.Course(plans.PlanRates(t.before.editions, e.joined, e.pinned, limit, clock), clock).Before(s.at).Latest()
+	was := own.RatesOver(plans.PlanRates(t.before.editions, e.joined, e.pinned, limit, clock), clock).Before(s.at).Latest()
 	var override *plans.StoredOverride
 	if o, ok := e.overrides[limit]; ok && o.InForce(t.version.plan, limit, s.at) {
 		override = &o

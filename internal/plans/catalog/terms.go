@@ -104,6 +104,7 @@ type terms struct {
 	on      *onPlan // the entry's, or that of its scheduled change
 	plan    *planEntry
 	before  *version    // that the customer was on before its scheduled change; nil: none counts yet
+	next    *terms      // as they are once the scheduled change counts; nil: none waits, or they could not be read
 	clock   *clockEntry // nil: PostgreSQL's time
 	version *version
 	history uint64 // the generation of their memory
@@ -149,7 +150,7 @@ func (e *customerEntry) current() *terms {
 }
 
 func (t *terms) valid() bool {
-	return t.entry.valid() && t.plan.valid() && (t.clock == nil || t.clock.valid()) && (t.ends == 0 || t.entry.reached.Load() < t.ends)
+	return t.entry.valid() && t.plan.valid() && (t.next == nil || t.next.plan.valid()) && (t.clock == nil || t.clock.valid()) && (t.ends == 0 || t.entry.reached.Load() < t.ends)
 }
 
 // rightAsOf notes that the terms are right as of a change. They were found to be valid after all
@@ -202,7 +203,7 @@ func (t *terms) target(m *planMeter) *model.Target {
 		if made == nil {
 			target := model.NewTarget(t.change, t.entry.id, m.id, t.withCap(m, t.limits(m)), t.periods(), t.testClock())
 			target.SetEnding(t.ends, &t.entry.reached)
-			t.schedule(target)
+			t.schedule(target, m.id)
 			if t.cap != nil {
 				target.NotBefore(t.cap.Start)
 			}
@@ -284,7 +285,7 @@ func (t *terms) limit(l *model.Limit) *model.Limit {
 	if own != nil && !overridden && (own.Until == nil || *own.Until > own.At && *own.Until > t.now) {
 		own = nil
 	}
-	return l.WithRates(own.Course(plan, clock).Before(ends))
+	return l.WithRates(own.RatesOver(plan, clock).Before(ends))
 }
 
 // version is an immutable plan version, compiled once for all customers on it.

@@ -52,7 +52,7 @@ type rated struct {
 
 // until are the rates of a limit until now.
 func (r *rated) until(limit string) model.Rates {
-	return r.own[limit].Course(r.planRates(limit), r.clock).Before(r.now).Latest()
+	return r.own[limit].RatesOver(r.planRates(limit), r.clock).Before(r.now).Latest()
 }
 
 func (r *rated) planRates(limit string) model.Rates {

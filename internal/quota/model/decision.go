@@ -86,10 +86,9 @@ func (d *Decision) View(i int) View {
 	headroom := l.rules.headroom(l, b, m)
 	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, headroom)}
 	if m.holds != nil {
-		v.Reserved, v.ResetAt = min(v.Used, d.reserved(i)), d.resetHeld(i)
-	} else {
-		v.ResetAt = l.rules.resetAt(l, b, m)
+		v.Reserved = min(v.Used, d.reserved(i))
 	}
+	v.ResetAt = d.resetAt(i)
 	switch {
 	case l.Mode == Hard: // past its units after an overrun, or when its limit was lowered
 		v.Exceeded = headroom < 0
@@ -132,6 +131,40 @@ func (d *Decision) Wait(i int) (wait int64) {
 		}
 	}
 	return wait
+}
+
+// resetAt is when the whole quota of the i-th limit over all counters is there again, by the limits
+// of another plan where that one counts by then. At the change a limit that the other plan lacks is gone.
+func (d *Decision) resetAt(i int) (at int64) {
+	l, m := d.Target.LimitAt(i), d.moment(i)
+	if m.holds == nil {
+		at = l.rules.resetAt(l, d.stands()[i], m)
+	} else {
+		at = d.resetHeld(i)
+	}
+	ending := &d.Target.ending
+	if ending.planTo <= d.At || at <= ending.planTo || ending.next == nil {
+		return at
+	}
+	same := slices.IndexFunc(*ending.next, func(next *Limit) bool { return next.ID == l.ID && next.Per == l.Per })
+	switch {
+	case same < 0:
+		return ending.planTo
+	case l.kept != inBucket: // it comes back alike, whatever the limit
+		return at
+	}
+	next := (*ending.next)[same]
+	then := func(b bucket, m moment) int64 {
+		later := m
+		later.at = max(m.at, ending.planTo)
+		return next.rules.resetAt(next, next.rules.stand(next, b, m.at, later), later)
+	}
+	if m.holds == nil {
+		return then(d.stands()[i], m)
+	}
+	c := d.course(i)
+	c.limit = next
+	return c.until(then)
 }
 
 // FromNow is a wait from At on, as it is from the customer's clock on: for headers, which tell no

@@ -178,7 +178,8 @@ type ending struct {
 	at      int64
 	reached *atomic.Int64
 
-	planFrom, planTo int64 // see SetPlanChange
+	planFrom, planTo int64     // see SetPlanChange
+	next             *[]*Limit // of the plan that counts from planTo on; nil: not known
 }
 
 // SetEnding says when the limits of a target that nobody else has yet count no more, and what is
@@ -192,9 +193,10 @@ func (t *Target) SetEnding(at int64, reached *atomic.Int64) {
 
 // SetPlanChange says between which instants the target's plan counts, µs by the customer's clock; 0: no
 // change of plan is near. It comes after SetEnding. Nothing is judged before from: hits that came
-// earlier by a hair's breadth are judged there. No wait goes beyond to, where another plan says what fits.
-func (t *Target) SetPlanChange(from, to int64) {
-	t.ending.planFrom, t.ending.planTo = from, to
+// earlier by a hair's breadth are judged there. No wait goes beyond to, where another plan says what fits:
+// next are the limits that it has of the target's meter, with what they were before; nil: they are not known.
+func (t *Target) SetPlanChange(from, to int64, next *[]*Limit) {
+	t.ending.planFrom, t.ending.planTo, t.ending.next = from, to, next
 	if t.reserving != nil {
 		t.reserving.ending = t.ending
 	}
