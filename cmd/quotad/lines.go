@@ -3,20 +3,24 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
-// The log of an outage must not hide its cause under thousands of lines, nor fill the disk. So in any
-// minute each message is written at least once, and few are written again.
+// The log of an outage must not hide its cause under thousands of lines, nor fill the disk. So no
+// minute has more than twenty lines. An outage has some ten messages. So each is written once in a minute,
+// and few are written again.
 const (
 	budgetTime = time.Minute
 	// mostAgain is how many lines of a minute may have been written when a message that was written
-	// in that minute is written again. An outage has some ten messages, so that all of it is at most
-	// twenty lines.
+	// in that minute is written again.
 	mostAgain = 6
-	// mostLines bounds the lines of a minute, and so what is remembered.
-	mostLines = 200
+	// mostLines bounds the lines of a minute, beside the one that says what was left out.
+	mostLines = 19
+	// mostNamed bounds the messages that this one names.
+	mostNamed = 10
 )
 
 // lines is a handler that writes no more lines than that. Lines for debugging are not counted.
@@ -32,6 +36,7 @@ type lineBudget struct {
 	mu      sync.Mutex
 	written []writtenLine // within budgetTime, the oldest first
 	leftOut int
+	unseen  []string // messages left out that the minute before has no line of
 }
 
 type writtenLine struct {
@@ -86,6 +91,9 @@ func (b *lineBudget) take(r slog.Record) bool {
 		if b.leftOut++; b.leftOut == 1 {
 			time.AfterFunc(budgetTime, b.tell)
 		}
+		if !again && len(b.unseen) < mostNamed && !slices.Contains(b.unseen, r.Message) {
+			b.unseen = append(b.unseen, r.Message)
+		}
 		return false
 	}
 	b.written = append(b.written, writtenLine{r.Time, what})
@@ -111,13 +119,16 @@ func whatOf(r slog.Record) string {
 	return r.Message + state
 }
 
-// tell writes how many lines were left out since the last time.
+// tell writes how many lines were left out since the last time, and the messages without a line.
 func (b *lineBudget) tell() {
 	b.mu.Lock()
-	n := b.leftOut
-	b.leftOut = 0
+	n, unseen := b.leftOut, b.unseen
+	b.leftOut, b.unseen = 0, nil
 	b.mu.Unlock()
 	r := slog.NewRecord(time.Now(), slog.LevelWarn, "lines like those before were left out of this log", 0)
 	r.AddAttrs(slog.Int("lines_left_out", n))
+	if len(unseen) > 0 {
+		r.AddAttrs(slog.String("messages_left_out", strings.Join(unseen, "; ")))
+	}
 	_ = b.told.Handle(context.Background(), r) // a log that cannot be written to cannot be told so
 }

@@ -82,19 +82,27 @@ func TestLinesOfAnOutage(t *testing.T) {
 	})
 }
 
-// Lines for debugging are not counted, nor are those of a log without its budget, and there is a bound.
+// Lines for debugging are not counted, nor are those of a log without its budget. However many messages
+// there are, a minute has twenty lines at most, and the last one names messages that have no line.
 func TestLinesBesideTheBudget(t *testing.T) {
 	written := new(pgtest.Log)
-	log := slog.New(budgeted(slog.NewTextHandler(written, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	for range 100 {
-		log.Debug("debugging")
-		log.Info("again")
-		everyLine(log).Info("a step")
-	}
-	for i := range 2 * mostLines {
-		log.Info(fmt.Sprint("another ", i))
-	}
-	for text, want := range map[string]int{"debugging": 100, "msg=again": mostAgain, "a step": 100, "another": mostLines - mostAgain} {
+	synctest.Test(t, func(t *testing.T) {
+		log := slog.New(budgeted(slog.NewTextHandler(written, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		for range 100 {
+			log.Debug("debugging")
+			log.Info("again")
+			everyLine(log).Info("a step")
+		}
+		for i := range 100 {
+			log.Info(fmt.Sprintf("other message %02d", i))
+		}
+		time.Sleep(budgetTime)
+		synctest.Wait()
+	})
+	for text, want := range map[string]int{
+		"debugging": 100, "msg=again": mostAgain, "a step": 100, `msg="other message`: mostLines - mostAgain,
+		"lines_left_out=181": 1, "other message 22; other message 23": 0, `messages_left_out="other message 13; other message 14; `: 1,
+	} {
 		if n := written.Count(text); n != want {
 			t.Errorf("%q is written %d times, not %d", text, n, want)
 		}
