@@ -28,6 +28,9 @@ func TestWebhookPages(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	n := start(t, "", "--webhook-allow-private")
 	n.setUp(fixed("hourly", 100))
+	testkit.Eventually(t, "what happened before there is a webhook is shown", func() bool {
+		return query[int](t, n.databaseURL, `SELECT count(*)::int FROM outbox`) == 0
+	})
 	b := n.signedIn(testAdminKey)
 	b.get("/admin/webhooks").is(200).says("There is no webhook", "New webhook")
 	b.post("/admin/webhooks", url.Values{"url": {"ftp://example.com"}, "types": {"invoice.paid\nodd.type"}}).is(422).
