@@ -110,8 +110,8 @@ type Override struct {
 	TestClock string     `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 }
 
-// Spell is a time in which a limit refused a customer's hits.
-type Spell struct {
+// RefusalPeriod is a time in which a limit refused a customer's hits.
+type RefusalPeriod struct {
 	Limit      string     `json:"limit" doc:"The limit's name."`
 	Meter      string     `json:"meter"`
 	From       time.Time  `json:"from" doc:"The first hit that was refused."`
@@ -197,8 +197,8 @@ func (c *Client) DeleteOverride(ctx context.Context, customer, limit string) err
 }
 
 // Refusals lists when limits refused a customer's hits, the newest first.
-func (c *Client) Refusals(ctx context.Context, customer string, query url.Values) (List[Spell], error) {
-	return get[List[Spell]](ctx, c, with(at("customers", customer, "refusals"), query))
+func (c *Client) Refusals(ctx context.Context, customer string, query url.Values) (List[RefusalPeriod], error) {
+	return get[List[RefusalPeriod]](ctx, c, with(at("customers", customer, "refusals"), query))
 }
 
 // Reservations lists a customer's open reservations.

@@ -61,6 +61,24 @@ func TestArchitectureLists(t *testing.T) {
 	}
 }
 
+// mostFiles is how many shipped files a room has at most: what one sitting can read.
+const mostFiles = 30
+
+func TestRoomsAreSmall(t *testing.T) {
+	seen := 0
+	for path, p := range listPackages(t) {
+		if !strings.HasPrefix(path, "quotad/") {
+			continue
+		}
+		if seen++; len(p.GoFiles) > mostFiles {
+			t.Errorf("%s has %d files: what of them is a room of its own?", path, len(p.GoFiles))
+		}
+	}
+	if seen < 40 {
+		t.Errorf("only %d rooms were found", seen)
+	}
+}
+
 // listedFiles are the files in the first table after a heading, by their paths from the top of the
 // repository. The table names them below a folder, below internal, or from the top.
 func listedFiles(t *testing.T, page, heading, folder string) (files []string) {

@@ -65,10 +65,10 @@ func TestOverviewOfAllNodes(t *testing.T) {
 	a.has("fullest.items.0.customer", "acme").has("fullest.items.0.limit", "l").has("fullest.items.0.of", 50).has("fullest.items.0.percent", 100)
 	var units int64
 	testkit.Eventually(t, "the refusals", func() bool {
-		spells := one.do("GET", "/v1/customers/acme/refusals", "").is(200)
+		periods := one.do("GET", "/v1/customers/acme/refusals", "").is(200)
 		units = 0
-		for i := range spells.at("items").([]any) {
-			units += spells.num(fmt.Sprintf("items.%d.units", i))
+		for i := range periods.at("items").([]any) {
+			units += periods.num(fmt.Sprintf("items.%d.units", i))
 		}
 		return units == refused
 	})

@@ -22,7 +22,7 @@ func TestDocumentedNames(t *testing.T) {
 			_, bad := model.Compile(model.Spec{Name: "x", Algorithm: "none"})
 			return bad.Error()
 		}()},
-		{reflect.TypeFor[Price](), "Model", PriceModels(), CheckPrice(&Price{Model: "none"}).Error()},
+		{reflect.TypeFor[Price](), "Model", slices.Sorted(slices.Values(PriceModels())), CheckPrice(&Price{Model: "none"}).Error()},
 	} {
 		field, _ := c.of.FieldByName(c.field)
 		enum := slices.Sorted(strings.SplitSeq(field.Tag.Get("enum"), ","))

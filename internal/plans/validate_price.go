@@ -2,7 +2,6 @@ package plans
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,18 +14,28 @@ const (
 	maxPriceFraction = 12
 )
 
-// modelFields says which of its own fields each price model takes. They are required,
-// and those of other models are refused.
-var modelFields = map[string]struct{ unit, pack, tiers bool }{
-	"per_unit":  {unit: true},
-	"package":   {pack: true},
-	"graduated": {tiers: true},
-	"volume":    {tiers: true},
+// priceModel says which of its own fields a price model takes. They are required, and those of other
+// models are refused. What a model charges is in package rating.
+type priceModel struct {
+	name              string
+	unit, pack, tiers bool
 }
 
-// PriceModels are the names of all price models, sorted. Tests of other rooms go through them, to
-// see that none is forgotten there.
-func PriceModels() []string { return slices.Sorted(maps.Keys(modelFields)) }
+var priceModels = []priceModel{
+	{name: "per_unit", unit: true},
+	{name: "package", pack: true},
+	{name: "graduated", tiers: true},
+	{name: "volume", tiers: true},
+}
+
+// PriceModels are the names of all price models, the simplest first.
+func PriceModels() []string {
+	var names []string
+	for _, m := range priceModels {
+		names = append(names, m.name)
+	}
+	return names
+}
 
 func (in *PlanInput) checkPrices(bad *faults, declared map[string]string) []Price {
 	if len(in.Prices) > maxPrices {
@@ -101,10 +110,12 @@ func CheckPrice(p *Price) error {
 func checkPrice(bad *faults, p *Price, path string) {
 	bad.within(path+"included", p.Included, 0, model.MaxNumber)
 	bad.bounds(p, path)
-	takes, known := modelFields[p.Model]
-	if !bad.must(path+"model", p.Model, "per_unit, package, graduated or volume", known) {
+	names := PriceModels()
+	at, last := slices.Index(names, p.Model), len(names)-1
+	if !bad.must(path+"model", p.Model, strings.Join(names[:last], ", ")+" or "+names[last], at >= 0) {
 		return
 	}
+	takes := priceModels[at]
 	bad.belongs(path+"unit_price", p.Model, takes.unit, p.UnitPrice != nil)
 	bad.belongs(path+"package_size", p.Model, takes.pack, p.PackageSize != nil)
 	bad.belongs(path+"package_price", p.Model, takes.pack, p.PackagePrice != nil)

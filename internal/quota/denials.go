@@ -19,17 +19,17 @@ import (
 // of refusals. Both are statistics: a crash may lose the last second, and so may a database out of
 // reach.
 type denials struct {
-	pool       *pgxpool.Pool
-	now        func(context.Context) (int64, error)
-	limit      time.Duration // of one statement
-	stopping   chan struct{}
-	once       sync.Once
-	lost       atomic.Int64 // units that could not be written as denied
-	lostSpells atomic.Int64 // and as refused by a limit
+	pool         *pgxpool.Pool
+	now          func(context.Context) (int64, error)
+	limit        time.Duration // of one statement
+	stopping     chan struct{}
+	once         sync.Once
+	lost         atomic.Int64 // units that could not be written as denied
+	lostRefusals atomic.Int64 // and as refused by a limit
 
 	mu      sync.Mutex
 	minutes map[minuteKey]*refusedMinute
-	spells  int // of all minutes
+	rows    int // of limits, in all minutes
 }
 
 // maxDenials bounds the minutes gathered between two writes.
@@ -52,16 +52,16 @@ func (d *denials) add(refused *model.Decision, hour int64) {
 	if m == nil {
 		if len(d.minutes) >= maxDenials {
 			d.lost.Add(refused.Cost)
-			d.lostSpells.Add(refused.Cost)
+			d.lostRefusals.Add(refused.Cost)
 			return
 		}
 		m = new(refusedMinute)
 		d.minutes[key] = m
 	}
 	m.units += min(refused.Cost, math.MaxInt64-m.units)
-	added, over := m.count(refused, maxSpells-d.spells)
-	if d.spells += added; over {
-		d.lostSpells.Add(refused.Cost)
+	added, over := m.count(refused, maxRefusals-d.rows)
+	if d.rows += added; over {
+		d.lostRefusals.Add(refused.Cost)
 	}
 }
 
@@ -99,7 +99,7 @@ func (d *denials) write(ctx context.Context) (err error) {
 		d.mu.Unlock()
 		return nil
 	}
-	d.minutes, d.spells = make(map[minuteKey]*refusedMinute), 0
+	d.minutes, d.rows = make(map[minuteKey]*refusedMinute), 0
 	d.mu.Unlock()
 	hours := make(map[model.HourKey]int64, len(gathered))
 	for key, m := range gathered {
@@ -109,8 +109,8 @@ func (d *denials) write(ctx context.Context) (err error) {
 	for rows := range slices.Chunk(sortedDenials(hours), 1000) {
 		err = errors.Join(err, d.writeRows(ctx, rows, hours))
 	}
-	for rows := range slices.Chunk(sortedSpells(gathered), 1000) {
-		err = errors.Join(err, d.writeSpells(ctx, rows))
+	for rows := range slices.Chunk(sortedRefusals(gathered), 1000) {
+		err = errors.Join(err, d.writeRefusals(ctx, rows))
 	}
 	return err
 }

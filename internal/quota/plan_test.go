@@ -37,7 +37,7 @@ func sessionStatements() map[string]string {
 
 func poolStatements() map[string]string {
 	return map[string]string{
-		"read": readSQL, "usage": usageSQL, "deny": denySQL, "refuse": refuseSQL, "spells": spellsSQL, "open": openSQL, "other_batch": otherBatchSQL, "trim_keys": upkeep.TrimKeysSQL, "trim": upkeep.TrimSQL,
+		"read": readSQL, "usage": usageSQL, "deny": denySQL, "refuse": refuseSQL, "refusal_periods": refusalPeriodsSQL, "open": openSQL, "other_batch": otherBatchSQL, "trim_keys": upkeep.TrimKeysSQL, "trim": upkeep.TrimSQL,
 		"page": upkeep.PageSQL, "latest": latestSQL, "level_changes": changesSQL, "values": upkeep.ValuesSQL, "clean": upkeep.DeleteSQL,
 	}
 }

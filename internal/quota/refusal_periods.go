@@ -11,8 +11,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// maxSpells bounds the rows of refusals gathered between two writes.
-const maxSpells = 10_000
+// maxRefusals bounds the rows of refusals gathered between two writes.
+const maxRefusals = 10_000
 
 const minute = int64(60e6)
 
@@ -26,9 +26,9 @@ type minuteKey struct {
 // refusedMinute is what was refused in a minute.
 type refusedMinute struct {
 	units  int64
-	spells []refusedSpell
+	limits []limitRefusals
 
-	// Of the last hit: what it was judged by, and which of the spells it counted in. A later hit
+	// Of the last hit: what it was judged by, and which of the limits it counted in. A later hit
 	// of the same cost on the same row is refused by the same limits, before until.
 	target        *model.Target
 	cost, version int64
@@ -36,8 +36,8 @@ type refusedMinute struct {
 	refusing      uint64
 }
 
-// refusedSpell is what one limit refused.
-type refusedSpell struct {
+// limitRefusals is what one limit refused.
+type limitRefusals struct {
 	limit       string
 	first, last int64 // instants of hits, µs
 	units       int64
@@ -45,12 +45,12 @@ type refusedSpell struct {
 }
 
 // count adds a refused hit to what each of the limits that refused it has refused. free is how
-// many spells may be added. It returns how many were, and whether some did not fit.
+// many limits may be added. It returns how many were, and whether some did not fit.
 func (m *refusedMinute) count(d *model.Decision, free int) (added int, over bool) {
 	if d.Target == m.target && d.Cost == m.cost && d.OneVersion() == m.version && d.At < m.until {
-		for i := range m.spells {
+		for i := range m.limits {
 			if m.refusing&(1<<i) != 0 {
-				m.spells[i].add(d)
+				m.limits[i].add(d)
 			}
 		}
 		return 0, false
@@ -61,20 +61,20 @@ func (m *refusedMinute) count(d *model.Decision, free int) (added int, over bool
 			continue
 		}
 		n := m.of(d.Target.LimitAt(i).Name)
-		if n == len(m.spells) {
+		if n == len(m.limits) {
 			if added == free || n == maxOfMinute {
 				over = true
 				continue
 			}
 			added++
-			m.spells = append(m.spells, refusedSpell{limit: d.Target.LimitAt(i).Name, first: d.At})
+			m.limits = append(m.limits, limitRefusals{limit: d.Target.LimitAt(i).Name, first: d.At})
 		}
-		spell := &m.spells[n]
-		spell.add(d)
-		spell.admits = model.Never
+		l := &m.limits[n]
+		l.add(d)
+		l.admits = model.Never
 		if wait := d.Wait(i); wait != model.Never && wait < math.MaxInt64-d.At {
-			spell.admits = d.At + wait
-			m.until = min(m.until, spell.admits)
+			l.admits = d.At + wait
+			m.until = min(m.until, l.admits)
 		}
 		m.refusing |= 1 << n
 	}
@@ -88,17 +88,17 @@ func (m *refusedMinute) count(d *model.Decision, free int) (added int, over bool
 // changed meanwhile.
 const maxOfMinute = 64
 
-// of is the place of a limit's spell, or the place after all when there is none.
+// of is the place of a limit, or the place after all when there is none.
 func (m *refusedMinute) of(limit string) int {
-	for n := range m.spells {
-		if m.spells[n].limit == limit {
+	for n := range m.limits {
+		if m.limits[n].limit == limit {
 			return n
 		}
 	}
-	return len(m.spells)
+	return len(m.limits)
 }
 
-func (r *refusedSpell) add(d *model.Decision) {
+func (r *limitRefusals) add(d *model.Decision) {
 	r.first, r.last = min(r.first, d.At), max(r.last, d.At)
 	r.units += min(d.Cost, math.MaxInt64-r.units)
 }
@@ -118,13 +118,13 @@ ON CONFLICT (shard, customer, meter, minute, limit_name) DO UPDATE SET
 	admits_at = CASE WHEN excluded.last_at >= r.last_at THEN excluded.admits_at ELSE r.admits_at END,
 	written_at = greatest(r.written_at, excluded.written_at)`
 
-// spellRow is a row of refusals.
-type spellRow struct {
+// refusalRow is a row of refusals.
+type refusalRow struct {
 	minuteKey
-	*refusedSpell
+	*limitRefusals
 }
 
-func (d *denials) writeSpells(ctx context.Context, rows []spellRow) error {
+func (d *denials) writeRefusals(ctx context.Context, rows []refusalRow) error {
 	shard, meter, limit := make([]int16, len(rows)), make([]int32, len(rows)), make([]string, len(rows))
 	var columns [6][]int64
 	var sum int64
@@ -142,24 +142,24 @@ func (d *denials) writeSpells(ctx context.Context, rows []spellRow) error {
 		_, err = d.pool.Exec(ctx, refuseSQL, shard, columns[0], meter, columns[1], limit, columns[2], columns[3], columns[4], columns[5], now)
 	}
 	if err != nil {
-		d.lostSpells.Add(sum)
+		d.lostRefusals.Add(sum)
 	}
 	return err
 }
 
-// sortedSpells are the rows in the order of their key. The minutes of two hours may be one.
-func sortedSpells(m map[minuteKey]*refusedMinute) []spellRow {
-	var rows []spellRow
+// sortedRefusals are the rows in the order of their key. The minutes of two hours may be one.
+func sortedRefusals(m map[minuteKey]*refusedMinute) []refusalRow {
+	var rows []refusalRow
 	for key, of := range m {
-		for i := range of.spells {
-			rows = append(rows, spellRow{key, &of.spells[i]})
+		for i := range of.limits {
+			rows = append(rows, refusalRow{key, &of.limits[i]})
 		}
 	}
-	slices.SortFunc(rows, func(a, b spellRow) int { return compareSpells(&a, &b) })
+	slices.SortFunc(rows, func(a, b refusalRow) int { return compareRefusals(&a, &b) })
 	joined := rows[:0]
 	for _, r := range rows {
-		if last := len(joined) - 1; last >= 0 && compareSpells(&joined[last], &r) == 0 {
-			joined[last].join(r.refusedSpell)
+		if last := len(joined) - 1; last >= 0 && compareRefusals(&joined[last], &r) == 0 {
+			joined[last].join(r.limitRefusals)
 			continue
 		}
 		joined = append(joined, r)
@@ -167,14 +167,14 @@ func sortedSpells(m map[minuteKey]*refusedMinute) []spellRow {
 	return joined
 }
 
-func compareSpells(a, b *spellRow) int {
+func compareRefusals(a, b *refusalRow) int {
 	return cmp.Or(model.CompareHours(
 		model.HourKey{Customer: a.Customer, Meter: a.Meter, Hour: a.minute}, model.HourKey{Customer: b.Customer, Meter: b.Meter, Hour: b.minute},
 	), cmp.Compare(a.limit, b.limit))
 }
 
-// join adds another spell of the same limit and minute.
-func (r *refusedSpell) join(other *refusedSpell) {
+// join adds more of the same limit and minute.
+func (r *limitRefusals) join(other *limitRefusals) {
 	if other.last >= r.last {
 		r.admits = other.admits
 	}
@@ -182,8 +182,8 @@ func (r *refusedSpell) join(other *refusedSpell) {
 	r.units += min(other.units, math.MaxInt64-r.units)
 }
 
-// Spell is a time in which a limit refused hits in every minute.
-type Spell struct {
+// RefusalPeriod is a time in which a limit refused hits in every minute.
+type RefusalPeriod struct {
 	Limit    string
 	Meter    int32
 	From, To int64 // the first and the last hit that it refused, µs
@@ -193,34 +193,34 @@ type Spell struct {
 	Admits *int64
 }
 
-// SpellFilter chooses a customer's spells.
-type SpellFilter struct {
+// RefusalFilter chooses a customer's refusal periods.
+type RefusalFilter struct {
 	Customer int64
-	Meter    int32  // 0: of all meters
-	From, To int64  // hits in [From, To), µs
-	Behind   *Spell // those after it in the list; nil: from the start
+	Meter    int32          // 0: of all meters
+	From, To int64          // hits in [From, To), µs
+	Behind   *RefusalPeriod // those after it in the list; nil: from the start
 	Most     int
 }
 
 // A minute that follows another of the same limit has the same difference between its start and
 // its place in the list. $1–$2 shard and customer, $3 meter, $4–$5 the hits, $6–$8 where to go on,
 // $9 how many.
-const spellsSQL = `
+const refusalPeriodsSQL = `
 SELECT limit_name, meter, min(first_at) AS from_at, max(last_at), least(sum(units), 9223372036854775807)::bigint,
 	(array_agg(admits_at ORDER BY minute DESC))[1]
 FROM (
-	SELECT *, minute - 60000000 * row_number() OVER (PARTITION BY meter, limit_name ORDER BY minute) AS spell
+	SELECT *, minute - 60000000 * row_number() OVER (PARTITION BY meter, limit_name ORDER BY minute) AS period
 	FROM refusals WHERE shard = $1 AND customer = $2 AND ($3 = 0 OR meter = $3) AND last_at >= $4 AND first_at < $5) m
-GROUP BY limit_name, meter, spell
+GROUP BY limit_name, meter, period
 HAVING (-min(first_at), meter, limit_name) > (-$6::bigint, $7::integer, $8::text)
 ORDER BY from_at DESC, meter, limit_name LIMIT $9`
 
-// Spells returns when a customer's limits refused hits, the newest first.
-func (e *Engine) Spells(ctx context.Context, f SpellFilter) ([]Spell, error) {
-	behind := Spell{From: math.MaxInt64}
+// RefusalPeriods returns when a customer's limits refused hits, the newest first.
+func (e *Engine) RefusalPeriods(ctx context.Context, f RefusalFilter) ([]RefusalPeriod, error) {
+	behind := RefusalPeriod{From: math.MaxInt64}
 	if f.Behind != nil {
 		behind = *f.Behind
 	}
-	return collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[Spell], spellsSQL,
+	return collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[RefusalPeriod], refusalPeriodsSQL,
 		model.Shard(f.Customer), f.Customer, f.Meter, f.From, f.To, behind.From, behind.Meter, behind.Limit, f.Most)
 }

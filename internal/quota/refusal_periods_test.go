@@ -13,7 +13,7 @@ import (
 	"quotad/internal/testkit/quotatest"
 )
 
-func spellsOf(t *testing.T, e *Engine, f SpellFilter) []Spell {
+func refusalPeriodsOf(t *testing.T, e *Engine, f RefusalFilter) []RefusalPeriod {
 	t.Helper()
 	if f.To == 0 {
 		f.To = math.MaxInt64
@@ -22,15 +22,15 @@ func spellsOf(t *testing.T, e *Engine, f SpellFilter) []Spell {
 		f.Most = 100
 	}
 	f.Customer = 1
-	all, err := e.Spells(testkit.Context(t), f)
+	all, err := e.RefusalPeriods(testkit.Context(t), f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// written is a spell without its pointer.
-func written(s Spell) [6]any {
+// written is a refusal period without its pointer.
+func written(s RefusalPeriod) [6]any {
 	admits := any(nil)
 	if s.Admits != nil {
 		admits = *s.Admits
@@ -40,7 +40,7 @@ func written(s Spell) [6]any {
 
 // What hits of an engine are refused by is there once it is closed, refusals from memory, of
 // batches and of reservations included; looks, and what a shadow would have refused, is not.
-func TestSpellsOfAnEngine(t *testing.T) {
+func TestRefusalPeriodsOfAnEngine(t *testing.T) {
 	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e, err := NewEngine(db.options(clock))
 	if err != nil {
@@ -61,8 +61,8 @@ func TestSpellsOfAnEngine(t *testing.T) {
 	refuse(5, 1)
 	refuse(6, 1)
 	refuse(59, 91)  // both
-	refuse(60, 2)   // the next minute, the same spell
-	refuse(185, 11) // a minute later: another spell, and never
+	refuse(60, 2)   // the next minute, the same refusal period
+	refuse(185, 11) // a minute later: another refusal period, and never
 	if _, err := e.Look(ctx, target, 5); err != nil {
 		t.Fatal(err)
 	}
@@ -87,27 +87,27 @@ func TestSpellsOfAnEngine(t *testing.T) {
 		{"large", int32(1), at(59), at(59), int64(91), at(86400)},
 		{"small", int32(1), at(5), at(60), int64(1 + 1 + 91 + 2), at(3600)},
 	}
-	check := func(what string, f SpellFilter, want [][6]any) {
+	check := func(what string, f RefusalFilter, want [][6]any) {
 		t.Helper()
 		var got [][6]any
-		for _, s := range spellsOf(t, e, f) {
+		for _, s := range refusalPeriodsOf(t, e, f) {
 			got = append(got, written(s))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
-	check("all", SpellFilter{}, want)
-	check("of a meter", SpellFilter{Meter: 2}, want[1:2])
-	check("from", SpellFilter{From: at(185)}, want[:3])
-	check("to", SpellFilter{To: at(185)}, want[3:])
-	first := spellsOf(t, e, SpellFilter{Most: 2})
-	check("a page", SpellFilter{Most: 2}, want[:2])
-	check("the next", SpellFilter{Behind: &first[1], Most: 2}, want[2:4])
+	check("all", RefusalFilter{}, want)
+	check("of a meter", RefusalFilter{Meter: 2}, want[1:2])
+	check("from", RefusalFilter{From: at(185)}, want[:3])
+	check("to", RefusalFilter{To: at(185)}, want[3:])
+	first := refusalPeriodsOf(t, e, RefusalFilter{Most: 2})
+	check("a page", RefusalFilter{Most: 2}, want[:2])
+	check("the next", RefusalFilter{Behind: &first[1], Most: 2}, want[2:4])
 }
 
 // The short way of a hit that is as the last one counts what the long way counts.
-func TestSpellsCountTheSameEitherWay(t *testing.T) {
+func TestRefusalPeriodsCountTheSameEitherWay(t *testing.T) {
 	own := []*model.Limit{
 		quotatest.Window(t, "w", 10, "10s"), quotatest.Bucket(t, "b", 30, "1m", 12),
 		quotatest.Limit(t, "s", "sliding_window", "20s", 15), quotatest.Compile(t, model.Spec{Name: "a", Algorithm: "allocation", Limit: 20}),
@@ -125,19 +125,19 @@ func TestSpellsCountTheSameEitherWay(t *testing.T) {
 			if d.Allowed {
 				continue
 			}
-			short.count(&d, maxSpells)
+			short.count(&d, maxRefusals)
 			long.target = nil // so that it never goes the short way
-			long.count(&d, maxSpells)
+			long.count(&d, maxRefusals)
 		}
-		if !slices.Equal(short.spells, long.spells) {
-			rt.Fatalf("%+v, want %+v", short.spells, long.spells)
+		if !slices.Equal(short.limits, long.limits) {
+			rt.Fatalf("%+v, want %+v", short.limits, long.limits)
 		}
 	})
 }
 
 // Beyond a number of rows what limits refused is lost, and what was denied is not. So is what
 // cannot be written.
-func TestSpellsAreBounded(t *testing.T) {
+func TestRefusalPeriodsAreBounded(t *testing.T) {
 	db, ctx := newTestDB(t), testkit.Context(t)
 	d := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now, testkit.Patience)
 	closed := quotatest.Window(t, "closed", 0, "1h")
@@ -145,31 +145,31 @@ func TestSpellsAreBounded(t *testing.T) {
 		d := model.Judge(quotatest.Target(customer, 1, 1, closed), []model.Row{{}}, quotatest.Epoch, cost)
 		return &d
 	}
-	for i := range int64(maxSpells) {
+	for i := range int64(maxRefusals) {
 		d.add(refused(i, 1), quotatest.Epoch)
 	}
-	d.add(refused(maxSpells, 5), quotatest.Epoch)
+	d.add(refused(maxRefusals, 5), quotatest.Epoch)
 	d.add(refused(0, 5), quotatest.Epoch) // a row that is there already
-	if d.spells != maxSpells || d.lostSpells.Load() != 5 || d.lost.Load() != 0 || len(d.minutes) != maxSpells+1 {
-		t.Errorf("%d rows, %d and %d lost", d.spells, d.lostSpells.Load(), d.lost.Load())
+	if d.rows != maxRefusals || d.lostRefusals.Load() != 5 || d.lost.Load() != 0 || len(d.minutes) != maxRefusals+1 {
+		t.Errorf("%d rows, %d and %d lost", d.rows, d.lostRefusals.Load(), d.lost.Load())
 	}
 	if err := d.write(ctx); err != nil {
 		t.Fatal(err)
 	}
 	var units int64
-	if err := db.Pool.QueryRow(ctx, "SELECT sum(units)::bigint FROM refusals").Scan(&units); err != nil || units != maxSpells+5 {
+	if err := db.Pool.QueryRow(ctx, "SELECT sum(units)::bigint FROM refusals").Scan(&units); err != nil || units != maxRefusals+5 {
 		t.Errorf("%d units, %v", units, err)
 	}
 	d.add(refused(1, 7), quotatest.Epoch)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := d.write(ended); err == nil || d.lostSpells.Load() != 5+7 {
-		t.Errorf("%v: %d lost", err, d.lostSpells.Load())
+	if err := d.write(ended); err == nil || d.lostRefusals.Load() != 5+7 {
+		t.Errorf("%v: %d lost", err, d.lostRefusals.Load())
 	}
 }
 
 // Two nodes, and two hours that share a minute, add up in one row.
-func TestSpellsAddUp(t *testing.T) {
+func TestRefusalPeriodsAddUp(t *testing.T) {
 	db, ctx := newTestDB(t), testkit.Context(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "w", 0, "1h"))
@@ -184,7 +184,7 @@ func TestSpellsAddUp(t *testing.T) {
 		}
 	}
 	e := db.startEngine(t, clock)
-	all := spellsOf(t, e, SpellFilter{})
+	all := refusalPeriodsOf(t, e, RefusalFilter{})
 	if len(all) != 1 || all[0].From != quotatest.Epoch || all[0].To != quotatest.Epoch+21 || all[0].Units != math.MaxInt64 || all[0].Admits != nil {
 		t.Errorf("%+v", all)
 	}

@@ -17,20 +17,20 @@ import (
 	"quotad/internal/quota"
 )
 
-// spellAt is a spell's position in the list.
-func spellAt(s quota.Spell) string {
+// periodAt is a refusal period's position in the list.
+func periodAt(s quota.RefusalPeriod) string {
 	return strconv.FormatInt(s.From, 10) + "/" + strconv.FormatInt(int64(s.Meter), 10) + "/" + s.Limit
 }
 
-func readSpellAt(text string) (s quota.Spell, ok bool) {
+func readPeriodAt(text string) (s quota.RefusalPeriod, ok bool) {
 	parts := strings.SplitN(text, "/", 3)
 	if len(parts) < 3 || !plans.ValidKey(parts[2]) {
 		return s, false
 	}
 	from, badFrom := strconv.ParseInt(parts[0], 10, 64)
 	meter, badMeter := strconv.ParseInt(parts[1], 10, 32)
-	s = quota.Spell{From: from, Meter: int32(meter), Limit: parts[2]}
-	return s, badFrom == nil && badMeter == nil && from > math.MinInt64 && spellAt(s) == text
+	s = quota.RefusalPeriod{From: from, Meter: int32(meter), Limit: parts[2]}
+	return s, badFrom == nil && badMeter == nil && from > math.MinInt64 && periodAt(s) == text
 }
 
 // refusals serves GET /v1/customers/{key}/refusals.
@@ -41,21 +41,21 @@ func (s *Room) refusals(c *serve.Call) (serve.Answer, error) {
 	}
 	kind := "refusals/" + key // so that no other customer's list takes its cursors
 	limit, position, err := store.OpenPage(c.Query.Page(), kind, func(text string) bool {
-		_, ok := readSpellAt(text)
+		_, ok := readPeriodAt(text)
 		return ok
 	})
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	f, err := s.spellFilter(c, key)
+	f, err := s.refusalFilter(c, key)
 	if err != nil {
 		return serve.Answer{}, err
 	}
 	if f.Most = limit + 1; position != "" {
-		behind, _ := readSpellAt(position)
+		behind, _ := readPeriodAt(position)
 		f.Behind = &behind
 	}
-	found, err := s.Engine.Spells(c.Ctx(), f)
+	found, err := s.Engine.RefusalPeriods(c.Ctx(), f)
 	if err != nil {
 		return serve.Answer{}, err
 	}
@@ -64,14 +64,14 @@ func (s *Room) refusals(c *serve.Call) (serve.Answer, error) {
 		ids = append(ids, found[i].Meter)
 	}
 	meters, err := s.Store.MeterKeys(c.Ctx(), ids)
-	return serve.ListAnswer(store.Paged(found, limit, kind, spellAt), err, func(s quota.Spell) client.Spell {
-		return client.Spell{Limit: s.Limit, Meter: meters[s.Meter], From: respond.Time(s.From), To: respond.Time(s.To), Units: s.Units, AdmittedAt: respond.InstantOrNull(s.Admits)}
+	return serve.ListAnswer(store.Paged(found, limit, kind, periodAt), err, func(s quota.RefusalPeriod) client.RefusalPeriod {
+		return client.RefusalPeriod{Limit: s.Limit, Meter: meters[s.Meter], From: respond.Time(s.From), To: respond.Time(s.To), Units: s.Units, AdmittedAt: respond.InstantOrNull(s.Admits)}
 	})
 }
 
-// spellFilter is what a request asks for. As usage, refusals stay when a customer is archived or
+// refusalFilter is what a request asks for. As usage, refusals stay when a customer is archived or
 // its plan no longer has the meter.
-func (s *Room) spellFilter(c *serve.Call, key string) (f quota.SpellFilter, err error) {
+func (s *Room) refusalFilter(c *serve.Call, key string) (f quota.RefusalFilter, err error) {
 	if f.From, err = c.Query.Instant("from", math.MinInt64); err != nil {
 		return f, err
 	}
@@ -109,6 +109,6 @@ var refusalParams = append([]apidoc.Param{
 func (s *Room) refusalRoute() serve.Route {
 	return serve.Route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals", Summary: "When limits refused a customer's hits",
-		Params: refusalParams, Response: reflect.TypeFor[client.List[client.Spell]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		Params: refusalParams, Response: reflect.TypeFor[client.List[client.RefusalPeriod]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
 	}, Handle: s.refusals}
 }

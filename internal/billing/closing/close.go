@@ -13,7 +13,6 @@ import (
 	"quotad/internal/billing/invoices"
 	"quotad/internal/billing/timeline"
 	"quotad/internal/events"
-	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
 	"quotad/internal/quota/locked"
@@ -52,41 +51,9 @@ func (w *Worker) closeFenced(ctx context.Context, tx pgx.Tx, due []*job, lines m
 	return w.writeClosed(ctx, tx, due)
 }
 
-// periodRow is a row of periods.
-type periodRow struct {
-	Customer  int64                  `json:"customer_id"`
-	Chain     int                    `json:"chain"`
-	N         int                    `json:"n"`
-	Start     int64                  `json:"start_at"`
-	End       int64                  `json:"end_at"`
-	FullStart int64                  `json:"full_start"`
-	FullEnd   int64                  `json:"full_end"`
-	KnownEnd  int64                  `json:"known_end"`
-	Trial     bool                   `json:"trial"`
-	PlanID    int32                  `json:"plan_id"`
-	Version   int                    `json:"version"`
-	Prices    map[string]plans.Price `json:"prices"`
-	ClosedAt  int64                  `json:"closed_at"`
-	Base      *billing.Base          `json:"base"`
-}
-
-func periodRowOf(customer int64, p *billing.Period, closed int64) periodRow {
-	r := periodRow{customer, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd, p.Trial, p.PlanID, p.Version, p.Prices, closed, p.Base}
-	if r.Prices == nil {
-		r.Prices = map[string]plans.Price{}
-	}
-	return r
-}
-
-const insertPeriods = `
-	INSERT INTO periods (customer_id, chain, n, start_at, end_at, prior_end, full_start, full_end, known_end, trial, plan_id, version, prices, closed_at, base)
-	SELECT customer_id, chain, n, start_at, end_at, (SELECT max(end_at) FROM periods p WHERE p.customer_id = r.customer_id),
-		full_start, full_end, known_end, trial, plan_id, version, prices, closed_at, base
-	FROM jsonb_populate_recordset(NULL::periods, $1) r`
-
 // writeClosed writes closed periods, their drafts, and the periods that follow.
 func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
-	var periods []periodRow
+	var periods []accounts.PeriodRow
 	var open []accounts.OpenRow
 	var closed, drafts []*invoices.Task
 	var ends []events.Event
@@ -100,7 +67,7 @@ func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 			continue
 		}
 		jobs[j.c.ID] = j
-		closed, periods = append(closed, t), append(periods, periodRowOf(j.c.ID, &t.Period, j.at))
+		closed, periods = append(closed, t), append(periods, accounts.PeriodRowOf(j.c.ID, &t.Period, j.at))
 		open = append(open, accounts.OpenRowOf(j.c.ID, &t.Period, t.Next))
 		if !t.Empty() {
 			drafts = append(drafts, t)
@@ -111,7 +78,7 @@ func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	}
 	dueAt := func(id, at int64) { jobs[id].over = at > jobs[id].c.Now }
 	b := new(pgx.Batch)
-	if err := errors.Join(postgres.QueueRows(b, insertPeriods, periods), w.invoices.QueueDrafts(b, drafts), w.accounts.QueueNext(ctx, b, open, dueAt), events.Queue(b, ends...)); err != nil {
+	if err := errors.Join(accounts.QueuePeriods(b, periods), w.invoices.QueueDrafts(b, drafts), w.accounts.QueueNext(ctx, b, open, dueAt), events.Queue(b, ends...)); err != nil {
 		return err
 	}
 	invoices.QueueDropDead(b, closed)
@@ -218,7 +185,7 @@ func (w *Worker) fenceOnce(ctx, within context.Context, all []fenceOf) (again []
 	var of []fenceOf
 	for i, target := range targets {
 		p := all[i]
-		if target == nil { // a change came during the read
+		if target == nil { // it was archived meanwhile
 			again = append(again, p)
 			continue
 		}

@@ -118,10 +118,10 @@ func (s *side) meter(u *Used, best, worst *bill) []outcome {
 		limits = append(limits, &limit{l, how(l, straight)})
 		bounded = bounded || limits[len(limits)-1].how == Bounds
 	}
-	good := newCourse(limits, s.customer.Periods, false)
+	good := newVariant(limits, s.customer.Periods, false)
 	bad := good
 	if bounded {
-		bad = newCourse(limits, s.customer.Periods, true)
+		bad = newVariant(limits, s.customer.Periods, true)
 	}
 	for i := range u.Hours {
 		h := &u.Hours[i]

@@ -3,6 +3,7 @@ package compare
 import (
 	"quotad/internal/calendar"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/play"
 )
 
 // Hour is an hour of a customer's meter. Denied has the units that were refused, retries and all.
@@ -14,13 +15,12 @@ func (h *Hour) Asked() int64 { return model.AddUpTo(max(0, h.Admitted), max(0, h
 // steps is how many parts the units of an hour are played in, where limits need it.
 const steps = 4
 
-// course is one way in which the hours of a meter may have gone: at the best of times, or at the
+// variant is one way in which the hours of a meter may have gone: at the best of times, or at the
 // worst.
-type course struct {
+type variant struct {
 	limits  []*limit
-	target  *model.Target // of those that are played; nil: none is
-	places  []int         // of the target's limits, in limits
-	rows    []model.Row
+	stream  *play.Stream // through those that are played; nil: none is
+	places  []int        // of the stream's limits, in limits
 	steps   int64
 	worst   bool
 	refused []int64 // by each of limits, units
@@ -32,8 +32,8 @@ type limit struct {
 	how How
 }
 
-func newCourse(limits []*limit, periods calendar.Periods, worst bool) *course {
-	c := &course{limits: limits, steps: 1, worst: worst, refused: make([]int64, len(limits))}
+func newVariant(limits []*limit, periods calendar.Periods, worst bool) *variant {
+	c := &variant{limits: limits, steps: 1, worst: worst, refused: make([]int64, len(limits))}
 	var played []*model.Limit
 	for i, l := range limits {
 		if l.how == Spread {
@@ -44,14 +44,13 @@ func newCourse(limits []*limit, periods calendar.Periods, worst bool) *course {
 		}
 	}
 	if len(played) > 0 {
-		c.target = model.NewTarget(1, 1, 1, played, periods, nil)
-		c.rows = make([]model.Row, len(c.target.Counters))
+		c.stream = play.NewStream(played, periods)
 	}
 	return c
 }
 
 // hour plays hours[i], and returns the units that are admitted. Refusals count only if counts.
-func (c *course) hour(hours []Hour, i int, counts bool) (admitted int64) {
+func (c *variant) hour(hours []Hour, i int, counts bool) (admitted int64) {
 	h := &hours[i]
 	asked := h.Asked()
 	fits := asked
@@ -68,30 +67,18 @@ func (c *course) hour(hours []Hour, i int, counts bool) (admitted int64) {
 		}
 		fits = min(fits, most)
 	}
-	if c.target == nil {
+	if c.stream == nil {
 		return fits
 	}
 	for step := range c.steps {
 		units := fits/c.steps + (step+1)*(fits%c.steps)/c.steps - step*(fits%c.steps)/c.steps
-		admitted += c.step(h.Start+step*(hour/c.steps), units, counts)
-	}
-	return admitted
-}
-
-// step plays units that come at one instant, one after the other.
-func (c *course) step(at, units int64, counts bool) (admitted int64) {
-	if units == 0 {
-		return 0
-	}
-	d := model.Judge(c.target, c.rows, at, 0)
-	admitted = min(units, d.Headroom())
-	if admitted < units && counts {
-		for i, place := range c.places {
-			c.refused[place] = model.AddUpTo(c.refused[place], units-min(units, d.View(i).Remaining))
+		came, refused := c.stream.Admit(h.Start+step*(hour/c.steps), units)
+		admitted += came
+		for i := range refused {
+			if counts {
+				c.refused[c.places[i]] = model.AddUpTo(c.refused[c.places[i]], refused[i])
+			}
 		}
-	}
-	if admitted > 0 {
-		c.target.Charge(c.rows, admitted, max(at, d.At), nil)
 	}
 	return admitted
 }

@@ -23,7 +23,7 @@ func (p *Price) Cap(amount int64, s Span) (n int64, ok bool) {
 	// An amount is above most where it rounds to more, so from half a minor unit on.
 	unit := new(big.Rat).SetFrac64(1, 2)
 	unit.Quo(unit.Add(unit, ratio(most)), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(p.exponent)), nil)))
-	over := p.firstOver(unit)
+	over := p.model.firstOver(p, unit)
 	if over == nil {
 		return 0, false
 	}
@@ -34,23 +34,17 @@ func (p *Price) Cap(amount int64, s Span) (n int64, ok bool) {
 	return over.Int64(), true
 }
 
-// firstOver is the least overage, 1 or more, that costs at least so much, in major units; nil: none does.
-func (p *Price) firstOver(amount *big.Rat) *big.Int {
-	switch p.model {
-	case perUnit, packages:
-		begun := unitsFor(amount, &p.unit)
-		if begun == nil {
-			return nil
-		}
-		begun.Mul(begun.Sub(begun, big.NewInt(1)), big.NewInt(p.size))
-		return begun.Add(begun, big.NewInt(1))
-	case graduated:
-		return p.overInTiers(amount, true)
-	case volume:
-		return p.overInTiers(amount, false)
+func (p *Price) overInPackages(amount *big.Rat) *big.Int {
+	begun := unitsFor(amount, &p.unit)
+	if begun == nil {
+		return nil
 	}
-	return nil
+	begun.Mul(begun.Sub(begun, big.NewInt(1)), big.NewInt(p.size))
+	return begun.Add(begun, big.NewInt(1))
 }
+
+func (p *Price) overInGraduated(amount *big.Rat) *big.Int { return p.overInTiers(amount, true) }
+func (p *Price) overInVolume(amount *big.Rat) *big.Int    { return p.overInTiers(amount, false) }
 
 // overInTiers is firstOver of a price with tiers. sums: what the tiers below cost is added, and a tier's
 // own units are charged alone. Else all units are at the price of the tier that the last one is in.

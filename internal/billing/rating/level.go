@@ -75,7 +75,7 @@ func (p *Price) RateLevel(l Level, s Span) (Line, error) {
 	}
 	line.Overage = whole(overage)
 	var exact apd.Decimal
-	if err := p.charge(&line, overage, &exact); err != nil {
+	if err := p.model.charge(p, &line, overage, &exact); err != nil {
 		return Line{}, err
 	}
 	line.Exact = text(&exact)

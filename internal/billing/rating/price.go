@@ -14,7 +14,7 @@ import (
 // Price is a price of a plan, or a customer's own, read once: Compile it and keep it. It is not
 // changed, so any number of goroutines may use it.
 type Price struct {
-	model    string
+	model    *priceModel
 	levelBy  string // plans.ByAverage, ByPeak or ByLast of a level meter
 	priced   billing.Priced
 	unit     apd.Decimal // per_unit: of a unit; package: of a package
@@ -36,13 +36,22 @@ type tier struct {
 	flatPrice *string // nil: none
 }
 
-// The price models. per_unit is a package of one unit.
-const (
-	perUnit   = "per_unit"
-	packages  = "package"
-	graduated = "graduated"
-	volume    = "volume"
-)
+// priceModel is what a price model charges. Which fields it takes is in package plans.
+type priceModel struct {
+	// charge computes the exact amount of an overage in millionths of a unit, and its tiers. A part of a
+	// unit costs its part, begins a package, and is in the tier that holds it.
+	charge func(p *Price, line *Line, overage *big.Int, exact *apd.Decimal) error
+	// firstOver is the least overage, 1 or more, that costs at least so much, in major units; nil: none does.
+	firstOver func(p *Price, amount *big.Rat) *big.Int
+}
+
+// priceModels are those of plans.PriceModels. per_unit is a package of one unit, of which parts cost their part.
+var priceModels = map[string]*priceModel{
+	"per_unit":  {(*Price).chargeUnits, (*Price).overInPackages},
+	"package":   {(*Price).chargePackages, (*Price).overInPackages},
+	"graduated": {(*Price).chargeGraduated, (*Price).overInGraduated},
+	"volume":    {(*Price).chargeVolume, (*Price).overInVolume},
+}
 
 // Compile reads a price. exponent is how many digits the minor unit of its currency has, 0 to
 // 4 (see plans.Exponent). The error is that of plans.CheckPrice, for a price that no plan may
@@ -54,7 +63,11 @@ func Compile(p plans.Price, exponent int) (*Price, error) {
 	if err := plans.CheckPrice(&p); err != nil {
 		return nil, err
 	}
-	read := &Price{model: p.Model, levelBy: p.LevelBy, size: 1, included: p.Included, exponent: exponent}
+	model := priceModels[p.Model]
+	if model == nil {
+		return nil, fmt.Errorf("a price of the model %s", p.Model)
+	}
+	read := &Price{model: model, levelBy: p.LevelBy, size: 1, included: p.Included, exponent: exponent}
 	if p.MinimumMinor != nil {
 		read.minimum = *p.MinimumMinor
 	}
@@ -139,7 +152,7 @@ func (p *Price) Rate(quantity int64, s Span) (Line, error) {
 	line := Line{Included: s.Units(p.included), Tiers: []TierAmount{}}
 	line.Overage = max(0, max(0, quantity)-line.Included)
 	var exact apd.Decimal
-	if err := p.charge(&line, micro(line.Overage), &exact); err != nil {
+	if err := p.model.charge(p, &line, micro(line.Overage), &exact); err != nil {
 		return Line{}, err
 	}
 	line.Exact = text(&exact)
@@ -183,24 +196,18 @@ func (p *Price) Correction(quantity, billed, noted int64, s Span) (int64, error)
 	return max(corrected.AmountMinor, noted) - billed, nil
 }
 
-// charge computes the exact amount of an overage in millionths of a unit, and its tiers. A part of a
-// unit costs its part, begins a package, and is in the tier that holds it.
-func (p *Price) charge(line *Line, overage *big.Int, exact *apd.Decimal) error {
-	switch p.model {
-	case graduated:
-		return p.chargeGraduated(line, overage, exact)
-	case volume:
-		return p.chargeVolume(line, overage, exact)
-	case perUnit:
-		return times(exact, &p.unit, overage)
-	case packages:
-		begun, rest := new(big.Int).QuoRem(overage, micro(p.size), new(big.Int))
-		if rest.Sign() > 0 {
-			begun.Add(begun, big.NewInt(1))
-		}
-		return times(exact, &p.unit, begun.Mul(begun, millionths))
+// chargeUnits charges each unit alike.
+func (p *Price) chargeUnits(_ *Line, overage *big.Int, exact *apd.Decimal) error {
+	return times(exact, &p.unit, overage)
+}
+
+// chargePackages charges each package that is begun.
+func (p *Price) chargePackages(_ *Line, overage *big.Int, exact *apd.Decimal) error {
+	begun, rest := new(big.Int).QuoRem(overage, micro(p.size), new(big.Int))
+	if rest.Sign() > 0 {
+		begun.Add(begun, big.NewInt(1))
 	}
-	return fmt.Errorf("a price of the model %s", p.model)
+	return times(exact, &p.unit, begun.Mul(begun, millionths))
 }
 
 // chargeGraduated charges each unit at its tier's price.

@@ -44,7 +44,7 @@ type Account struct {
 func (c *Catalog) Meters(ctx context.Context, customer string) (*Account, error) {
 	r, err := c.terms(ctx, customer)
 	if c.makes(err) {
-		r, err = c.prospect(ctx, customer)
+		r, err = c.newcomer(ctx, customer)
 	}
 	if err != nil {
 		return nil, err

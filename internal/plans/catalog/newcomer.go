@@ -26,10 +26,10 @@ func (c *Catalog) newPeriods(ctx context.Context) (p calendar.Periods, err error
 	return p, nil
 }
 
-// prospect is the terms that a customer would have if its first hit came now. It makes no
+// newcomer is the terms that a customer would have if its first hit came now. It makes no
 // customer. Errors: plans.ErrUnknownCustomer where that hit would make none, and
 // session.ErrUnavailable.
-func (c *Catalog) prospect(ctx context.Context, customer string) (*terms, error) {
+func (c *Catalog) newcomer(ctx context.Context, customer string) (*terms, error) {
 	if !mayBeMade(customer) {
 		return nil, plans.ErrUnknownCustomer
 	}

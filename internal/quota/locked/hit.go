@@ -79,7 +79,7 @@ func (tx *transaction) hit(h *model.Hit) (model.Decision, error) {
 	if err != nil {
 		return model.Decision{}, err
 	}
-	d := model.Judge(t, rowsOf(counters), t.Instant(tx.now), cost)
+	d := tx.judge(t, counters, cost)
 	if h.Overrun {
 		d = d.Overrun()
 	}
@@ -160,7 +160,7 @@ func (tx *transaction) look(t *model.Target, cost int64) (model.Decision, error)
 	if err != nil {
 		return model.Decision{}, err
 	}
-	return model.Judge(t, rowsOf(counters), t.Instant(tx.now), cost), nil
+	return tx.judge(t, counters, cost), nil
 }
 
 // snapshot is what hits may change.

@@ -42,7 +42,7 @@ func (tx *transaction) setLevel(t *model.Target, level int64) (model.Decision, e
 	case rise < 0:
 		err = tx.addLevel(t, counters, rise, instant)
 	}
-	return model.Judge(t, rowsOf(counters), t.Instant(tx.now), 0), err
+	return tx.judge(t, counters, 0), err
 }
 
 // lower takes up to so many units off what is held, and returns how many.

@@ -49,6 +49,11 @@ func (tx *transaction) admit(t *model.Target) (counters []*lockedRow, instant in
 	return counters, instant, nil
 }
 
+// judge says what locked rows decide for a cost now, and charges nothing.
+func (tx *transaction) judge(t *model.Target, counters []*lockedRow, cost int64) model.Decision {
+	return model.Judge(t, rowsOf(counters), t.Instant(tx.now), cost)
+}
+
 // openAny is open without the check that the target's overrides are still in force, for operations
 // that judge no cost.
 func (tx *transaction) openAny(t *model.Target) (counters []*lockedRow, err error) {

@@ -98,7 +98,7 @@ func (tx *transaction) refund(r *Refund) (out Refunded, err error) {
 	if err != nil {
 		return out, err
 	}
-	out.Decision = model.Judge(t, rowsOf(counters), t.Instant(tx.now), 0)
+	out.Decision = tx.judge(t, counters, 0)
 	tx.issue(t, r.ID, receipt{at: instant, cost: out.Units, receiptBody: receiptBody{views: out.Views()}})
 	return out, nil
 }

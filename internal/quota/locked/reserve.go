@@ -89,7 +89,7 @@ func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, mo
 	if err != nil {
 		return out, err
 	}
-	d := model.Judge(t, rowsOf(counters), t.Instant(tx.now), cost)
+	d := tx.judge(t, counters, cost)
 	if out.Decision = d; !d.Allowed {
 		tx.refuse(&d)
 		return out, nil
@@ -157,7 +157,7 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 		tx.releaseHolds(t, r, r.reserved)
 		more = cost
 	}
-	d := model.Judge(t, rowsOf(counters), t.Instant(tx.now), max(0, more))
+	d := tx.judge(t, counters, max(0, more))
 	if overrun {
 		d = d.Overrun()
 	}
@@ -177,7 +177,7 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 	r.hour = tx.addUnits(t, counters, cost, d.At)
 	tx.moveCap(counters[0], r.hour, cost-max(0, more)) // the rest was booked by the charge
 	counters[0].touch()
-	out.Decision = model.Judge(t, rowsOf(counters), t.Instant(tx.now), 0).Committed(cost)
+	out.Decision = tx.judge(t, counters, 0).Committed(cost)
 	r.close(receiptCommitted, cost, &out)
 	return out, nil
 }
@@ -200,7 +200,7 @@ func (tx *transaction) release(t *model.Target, id ReservationID) (out Settled, 
 	}
 	out.Reserved, out.Late = r.reserved, !counters[0].Holds.Has(id.key)
 	tx.releaseHolds(t, r, r.reserved)
-	out.Decision = model.Judge(t, rowsOf(counters), t.Instant(tx.now), 0)
+	out.Decision = tx.judge(t, counters, 0)
 	r.close(receiptReleased, 0, &out)
 	return out, nil
 }

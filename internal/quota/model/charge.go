@@ -119,16 +119,16 @@ type Series struct {
 	sums []int64
 }
 
-// Decide decides the hits at an instant as if they came one after the other. It calls tell with
+// Decide decides the hits at an instant as if they came one after the other. It calls report with
 // the decision of each. rows has one row for each counter of the target, as they are before the
 // hits. Decide replaces them by the rows after the hits. The first row's new state may use buf's
 // memory.
-func (s *Series) Decide(t *Target, rows []Row, instant int64, buf []int64, tell func(hit int, d Decision)) {
+func (s *Series) Decide(t *Target, rows []Row, instant int64, buf []int64, report func(hit int, d Decision)) {
 	s.Admitted, s.Cost, s.Refused = 0, 0, false
 	for from := 0; from < len(s.Costs); {
-		n := s.admit(t, from, rows, instant, buf, tell)
+		n := s.admit(t, from, rows, instant, buf, report)
 		if n == 0 {
-			n = s.refuse(t, from, rows, instant, tell)
+			n = s.refuse(t, from, rows, instant, report)
 		} else {
 			buf = nil
 		}
@@ -137,8 +137,8 @@ func (s *Series) Decide(t *Target, rows []Row, instant int64, buf []int64, tell 
 }
 
 // admit charges the longest run of hits that the limits admit, from the hit from on, and returns
-// the run's length. It tells each hit the buckets and versions right after that hit.
-func (s *Series) admit(t *Target, from int, rows []Row, instant int64, buf []int64, tell func(hit int, d Decision)) (run int) {
+// the run's length. It reports to each hit the buckets and versions right after that hit.
+func (s *Series) admit(t *Target, from int, rows []Row, instant int64, buf []int64, report func(hit int, d Decision)) (run int) {
 	s.sums = s.sums[:0]
 	sum := int64(0)
 	for _, cost := range s.Costs[from:] {
@@ -165,21 +165,21 @@ func (s *Series) admit(t *Target, from int, rows []Row, instant int64, buf []int
 		for v := range d.versions {
 			d.versions[v] -= int64(last - i)
 		}
-		tell(from+i, d)
+		report(from+i, d)
 	}
 	after.Cost = s.Costs[from+last]
-	tell(from+last, after)
+	report(from+last, after)
 	return run
 }
 
 // refuse refuses the hits, from one on, that do not fit, and returns how many.
-func (s *Series) refuse(t *Target, from int, rows []Row, instant int64, tell func(hit int, d Decision)) (n int) {
+func (s *Series) refuse(t *Target, from int, rows []Row, instant int64, report func(hit int, d Decision)) (n int) {
 	d := Judge(t, rows, instant, 0)
 	d.Allowed = false
 	costs := s.Costs[from:]
 	for headroom := d.Headroom(); n < len(costs) && costs[n] > headroom; n++ {
 		d.Cost = costs[n]
-		tell(from+n, d)
+		report(from+n, d)
 	}
 	if n == 0 {
 		panic("quota: the model charges no hit and refuses none")

@@ -35,10 +35,10 @@ func TestPlainChargesCarryNothing(t *testing.T) {
 		buf := make([]int64, 0, 32)
 		var s Series
 		rows := make([]Row, 1)
-		tell := func(int, Decision) {}
+		report := func(int, Decision) {}
 		allocations := testing.AllocsPerRun(100, func() {
 			s.Costs, rows[0] = append(s.Costs[:0], 1, 2), row
-			s.Decide(target, rows, testEpoch+1, buf, tell)
+			s.Decide(target, rows, testEpoch+1, buf, report)
 		})
 		if len(rows[0].State) != c.state || allocations > 0 {
 			t.Errorf("notify %v, %d used: the state has %d integers, and %v allocations were made", c.notify, c.used, len(rows[0].State), allocations)
@@ -57,10 +57,10 @@ func BenchmarkCharge(b *testing.B) {
 			target, row := chargedTarget(b, c.notify, c.used)
 			buf, rows := make([]int64, 0, 32), make([]Row, 1)
 			var s Series
-			tell := func(int, Decision) {}
+			report := func(int, Decision) {}
 			for b.Loop() {
 				s.Costs, rows[0] = append(s.Costs[:0], 1), row
-				s.Decide(target, rows, testEpoch+1, buf, tell)
+				s.Decide(target, rows, testEpoch+1, buf, report)
 				if target.Notifies() {
 					if all, _ := target.Raise(&rows[0], testEpoch+1, 0); len(all) > 0 {
 						b.Fatal(fmt.Sprint(all))

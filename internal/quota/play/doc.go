@@ -3,6 +3,7 @@
 // It owns
 //
 //   - traffic: when hits come (traffic.go);
+//   - the stream: a meter that nobody has used yet, which also package compare plays (stream.go);
 //   - the player: what becomes of each hit, and what the limits stand at meanwhile (play.go);
 //   - well-known limits to begin with (presets.go).
 //

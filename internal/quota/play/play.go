@@ -98,21 +98,17 @@ func Play(ctx context.Context, limits []*model.Limit, periods calendar.Periods, 
 
 // player is a play under way.
 type player struct {
-	target *model.Target
-	rows   []model.Row // one a counter, as after the last hit
-	start  int64       // µs since the Unix epoch
+	*Stream
+	start  int64 // µs since the Unix epoch
 	series model.Series
 	result *Result
 }
 
 func newPlayer(limits []*model.Limit, periods calendar.Periods, start, length int64) *player {
-	target := model.NewTarget(1, 1, 1, limits, periods, nil).For(nil)
-	p := &player{
-		target: target, start: start, rows: make([]model.Row, len(target.Counters)),
-		result: &Result{Length: length, Limits: make([]Limit, target.NumLimits())},
-	}
+	s := NewStream(limits, periods)
+	p := &player{Stream: s, start: start, result: &Result{Length: length, Limits: make([]Limit, s.target.NumLimits())}}
 	for i := range p.result.Limits {
-		p.result.Limits[i] = Limit{Limit: target.Limit(i), Level: make([]int64, 0, Samples)}
+		p.result.Limits[i] = Limit{Limit: s.target.Limit(i), Level: make([]int64, 0, Samples)}
 	}
 	return p
 }

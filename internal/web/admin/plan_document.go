@@ -92,7 +92,7 @@ var limitFields = []planField{
 
 var priceFields = []planField{
 	{Name: "meter", Label: "Meter", Kind: asText},
-	{Name: "model", Label: "Model", Kind: asSelect, Options: []string{"per_unit", "package", "graduated", "volume"}},
+	{Name: "model", Label: "Model", Kind: asSelect, Options: plans.PriceModels()},
 	{Name: "unit_price", Label: "Price of a unit", Kind: asText, Help: "A decimal, such as 0.0004."},
 	{Name: "included", Label: "Included units", Kind: asNumber},
 	{Name: "package_size", Label: "Units of a package", Kind: asNumber, More: true},

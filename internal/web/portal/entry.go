@@ -8,8 +8,8 @@ import (
 
 // The way into the portal and out of it.
 
-// door shows the button of a link. It spends nothing, so that previews of a link burn nothing.
-func (v *visit) door() (*page.View, error) {
+// entry shows the button of a link. It spends nothing, so that previews of a link burn nothing.
+func (v *visit) entry() (*page.View, error) {
 	now, err := v.Site.Options.Now(v.Ctx())
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (v *visit) door() (*page.View, error) {
 		return nil, err
 	}
 	v.Look = page.Look{Theme: link.Theme, Embed: link.EmbedOrigin}
-	return &page.View{Sheet: "door", Layout: "plain", Title: "Open your usage", Data: struct{ Action string }{v.R.URL.EscapedPath()}}, nil
+	return &page.View{Sheet: "entry", Layout: "plain", Title: "Open your usage", Data: struct{ Action string }{v.R.URL.EscapedPath()}}, nil
 }
 
 // enter spends a link, and begins the session that it is for.

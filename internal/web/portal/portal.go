@@ -21,7 +21,7 @@ var pages = []struct {
 	who     page.Who
 	show    func(*visit) (*page.View, error)
 }{
-	{"GET /portal/enter/{token}", page.Anyone, (*visit).door},
+	{"GET /portal/enter/{token}", page.Anyone, (*visit).entry},
 	{"POST /portal/enter/{token}", page.Anyone, (*visit).enter},
 	{"POST /portal/leave", page.Customer, (*visit).leave},
 	{"GET /portal/{$}", page.Anyone, (*visit).toPortal},

@@ -52,7 +52,7 @@ func (v *visit) refusalsPage() (*page.View, error) {
 	return shown, nil
 }
 
-// refusals asks for spells, the newest first.
+// refusals asks for refusal periods, the newest first.
 func (v *visit) refusals(q url.Values) (*refusalsData, error) {
 	list, err := v.API.Refusals(v.Ctx(), v.Key, q)
 	if err != nil {
@@ -69,7 +69,7 @@ func (v *visit) refusals(q url.Values) (*refusalsData, error) {
 	data := &refusalsData{}
 	for i := range list.Items {
 		r := &list.Items[i]
-		data.Rows = append(data.Rows, refusalRow{When: v.spell(r, now), Then: v.passed(r, now), Limit: page.TitleOf(names.Of(r.Meter)), Name: r.Limit, Units: words.Number(r.Units)})
+		data.Rows = append(data.Rows, refusalRow{When: v.period(r, now), Then: v.passed(r, now), Limit: page.TitleOf(names.Of(r.Meter)), Name: r.Limit, Units: words.Number(r.Units)})
 	}
 	if list.NextCursor != nil {
 		next := url.Values{"cursor": {*list.NextCursor}}
@@ -81,8 +81,8 @@ func (v *visit) refusals(q url.Values) (*refusalsData, error) {
 	return data, nil
 }
 
-// spell is from when to when a limit refused.
-func (v *visit) spell(r *client.Spell, now time.Time) string {
+// period is from when to when a limit refused.
+func (v *visit) period(r *client.RefusalPeriod, now time.Time) string {
 	from, to := r.From.In(v.Zone), r.To.In(v.Zone)
 	text := words.When(from, now, v.Zone)
 	switch {
@@ -94,8 +94,8 @@ func (v *visit) spell(r *client.Spell, now time.Time) string {
 	return text + " – " + words.When(to, now, v.Zone)
 }
 
-// passed says when the last hit of a spell would have been admitted.
-func (v *visit) passed(r *client.Spell, now time.Time) string {
+// passed says when the last hit of a refusal period would have been admitted.
+func (v *visit) passed(r *client.RefusalPeriod, now time.Time) string {
 	if r.AdmittedAt == nil {
 		return "would never have passed"
 	}
