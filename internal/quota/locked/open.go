@@ -117,7 +117,7 @@ func (tx *transaction) overtaken(t *model.Target, change int64) error {
 func (tx *transaction) begin(t *model.Target, counters []*lockedRow, instant int64) {
 	counters[0].target = t.Base()
 	for i, c := range counters {
-		if moved, changed := t.Settle(i, &c.Row, instant); moved && c.there {
+		if moved, changed := t.Settle(i, &c.Row, instant); moved { // also of a row that is made in this transaction
 			c.touch()
 		} else if changed && c.there {
 			c.dirty = true
