@@ -49,10 +49,10 @@ func begin(t *testing.T, databaseURL string) *startingNode {
 // waits makes sure that the node waits, is not ready, and says why.
 func (n *startingNode) waits(why string) {
 	n.t.Helper()
-	testkit.Eventually(n.t, "the log says what is waited for", func() bool { return strings.Contains(n.log.String(), "waiting for the database") })
-	if said := n.log.String(); !strings.Contains(said, why) {
-		n.t.Errorf("the log does not say %q: %s", why, said)
-	}
+	testkit.Eventually(n.t, "the log says what is waited for, and why", func() bool {
+		said := n.log.String() // by two that do not wait for one another
+		return strings.Contains(said, "waiting for the database") && strings.Contains(said, why)
+	})
 	for _, path := range []string{"/readyz", "/v1/hits"} {
 		response, err := n.client.Get(n.url + path)
 		if err != nil {

@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
-	"time"
 
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
-	"quotad/internal/fastpath"
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
@@ -194,128 +191,4 @@ func (s *Room) decideOnce(ctx context.Context, from quota.Sender, hits []hit, pe
 		}
 	}
 	return again, stale
-}
-
-// waits bounds how long requests wait for an answer. One timer serves all requests: a timer
-// and a context for each were a twentieth of the cost of a hit. The timer ticks in rounds. So
-// the end of a wait, or a client that has gone, is noticed up to two rounds late.
-type waits struct {
-	every  time.Duration // the length of a round
-	rounds uint64        // how many rounds a wait lasts at least
-
-	mu      sync.Mutex
-	round   uint64
-	running bool // the timer is set; it is not set again after a round in which nobody waits
-	oldest  *deadline
-	newest  *deadline
-}
-
-// waitRounds is how many rounds a wait has at least.
-const waitRounds = 50
-
-func newWaits(after time.Duration) *waits {
-	every := min(max(after/waitRounds, time.Millisecond), 100*time.Millisecond)
-	return &waits{every: every, rounds: uint64((after + every - 1) / every)}
-}
-
-// deadline is a request's context. It also ends when the request has waited for too long, when
-// its client has gone away, and when it is answered.
-type deadline struct {
-	context.Context // the request's
-	waits           *waits
-	done            chan struct{}
-	err             error // why it has ended; it is set before done is closed
-
-	// Under the lock of waits.
-	until        uint64 // the round in which the wait ends
-	older, newer *deadline
-}
-
-// until returns a new deadline for a request. The caller must call its end.
-func (w *waits) until(request context.Context) *deadline {
-	d := &deadline{Context: request, waits: w, done: make(chan struct{})}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	// The present round may be about to end, so it does not count.
-	d.until = w.round + w.rounds + 1
-	d.older, w.newest = w.newest, d
-	if d.older != nil {
-		d.older.newer = d
-	} else {
-		w.oldest = d
-	}
-	w.run()
-	return d
-}
-
-// run sets the timer, unless it is set or nobody waits. The caller holds the lock.
-func (w *waits) run() {
-	if !w.running && w.oldest != nil {
-		w.running = true
-		time.AfterFunc(w.every, w.next)
-	}
-}
-
-// Done implements context.Context.
-func (d *deadline) Done() <-chan struct{} { return d.done }
-
-// Err implements context.Context.
-func (d *deadline) Err() error {
-	select {
-	case <-d.done:
-		return d.err
-	default:
-		return nil
-	}
-}
-
-// end says that the request is answered: what was made from the deadline ends, too.
-func (d *deadline) end() {
-	d.waits.mu.Lock()
-	defer d.waits.mu.Unlock()
-	d.waits.close(d, context.Canceled)
-}
-
-// close ends a deadline with the error why, unless the deadline has ended. The caller holds
-// the lock.
-func (w *waits) close(d *deadline, why error) {
-	if d.err != nil {
-		return
-	}
-	d.err = why
-	close(d.done)
-	if d.older != nil {
-		d.older.newer = d.newer
-	} else {
-		w.oldest = d.newer
-	}
-	if d.newer != nil {
-		d.newer.older = d.older
-	} else {
-		w.newest = d.older
-	}
-	d.older, d.newer = nil, nil // whoever keeps d then keeps no other deadline alive
-}
-
-// next ends a round. It closes the deadlines of requests that have waited for long enough, or
-// that have no client left.
-func (w *waits) next() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.round++
-	for d := w.oldest; d != nil; {
-		newer := d.newer
-		if d.until <= w.round {
-			w.close(d, context.DeadlineExceeded)
-		} else if err := d.Context.Err(); err != nil {
-			w.close(d, err)
-		} else if d.until < w.round+w.rounds && fastpath.Gone(d.Context) {
-			// Gone is a system call. So it is made only for requests that have waited for a
-			// whole round.
-			w.close(d, context.Canceled)
-		}
-		d = newer
-	}
-	w.running = false
-	w.run()
 }

@@ -45,7 +45,7 @@ func (w *Worker) Next(ctx context.Context) {
 	w.node.Metrics.Locked.Read(w.node.Stopwatch() - began)
 	if err != nil {
 		pipe.Abandon()
-		w.lost(batch, err, false)
+		w.transactionFailed(batch, err, false)
 		return
 	}
 	again := w.apply(tx, batch)
@@ -55,7 +55,7 @@ func (w *Worker) Next(ctx context.Context) {
 	w.node.Metrics.Locked.Write(w.node.Stopwatch() - began)
 	if err != nil {
 		pipe.Abandon()
-		w.lost(batch, err, true)
+		w.transactionFailed(batch, err, true)
 		return
 	}
 	if len(tx.repaired) > 0 {
@@ -221,10 +221,10 @@ func (w *Worker) apply(tx *transaction, batch []*Operation) (again []*Operation)
 	return again
 }
 
-// lost ends a transaction that failed. A transaction was rolled back if it did not come to its
+// transactionFailed ends a transaction that failed. A transaction was rolled back if it did not come to its
 // commit, or if postgres.NotCommitted says so. Operations with ids may be sent again in any case:
 // if they were done, they find their receipts.
-func (w *Worker) lost(batch []*Operation, err error, committing bool) {
+func (w *Worker) transactionFailed(batch []*Operation, err error, committing bool) {
 	n := w.node
 	unknown := committing && !postgres.NotCommitted(err)
 	rolled := !unknown && session.RolledBack(err)

@@ -110,7 +110,7 @@ func TestLostCommits(t *testing.T) {
 			if err != nil || o.doErr != nil {
 				t.Fatal(err, o.doErr)
 			}
-			w.lost([]*Operation{o}, errors.New("the connection broke"), true)
+			w.transactionFailed([]*Operation{o}, errors.New("the connection broke"), true)
 			for range 3 {
 				if w.Queued() > 0 {
 					w.Next(ctx)

@@ -22,8 +22,8 @@ func (h held) units(n int) int64 {
 	return h.sums[n]
 }
 
-// held are the units that holds at a moment have of what counts in a bucket; in the last window,
-// only of a sliding window.
+// held are the units that holds have of those that a bucket counts at a moment: in its running window, and
+// in the last one, which only a sliding window counts.
 func (l *Limit) held(b bucket, m moment) (now, last held) {
 	id, from := l.BucketID(m), l.rules.countsFrom(l, b, m)
 	if l.twoWindows {

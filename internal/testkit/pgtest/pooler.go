@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/testkit"
 )
 
@@ -23,6 +25,7 @@ import (
 type Pooler struct {
 	t       testing.TB
 	ini     string
+	sockets string // the directory of its socket, which only Reload uses
 	port    string
 	server  string // of its databases
 	process *exec.Cmd
@@ -30,8 +33,8 @@ type Pooler struct {
 }
 
 // poolerScript runs a pooler until the script's input ends, as it does when the test's process is
-// gone. SIGHUP is for the pooler.
-const poolerScript = `trap '' HUP; (trap - HUP; PATH=$PATH:/usr/sbin exec pgbouncer -q "$1") & read -r _; kill -TERM $!; wait $!`
+// gone.
+const poolerScript = `(PATH=$PATH:/usr/sbin exec pgbouncer -q "$1") & read -r _; kill -TERM $!; wait $!`
 
 // Pooler starts a PgBouncer on a port of its own, as it comes but for these settings.
 func (s *Instance) Pooler(settings map[string]string) *Pooler {
@@ -47,7 +50,7 @@ func (s *Instance) Pooler(settings map[string]string) *Pooler {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	_ = listener.Close()
 	p := &Pooler{
-		t: s.t, port: port, ini: filepath.Join(s.DataDir(), "pgbouncer-"+port+".ini"),
+		t: s.t, port: port, ini: filepath.Join(s.DataDir(), "pgbouncer-"+port+".ini"), sockets: u.Query().Get("host"),
 		server: fmt.Sprintf("quotad = host=%s port=%s dbname=quotad user=quotad", u.Query().Get("host"), u.Query().Get("port")),
 	}
 	p.Configure(settings)
@@ -59,7 +62,7 @@ func (s *Instance) Pooler(settings map[string]string) *Pooler {
 // Configure writes the pooler's settings. A pooler that runs reads them at Reload.
 func (p *Pooler) Configure(settings map[string]string) {
 	p.t.Helper()
-	all := map[string]string{"listen_addr": "127.0.0.1", "listen_port": p.port, "auth_type": "any", "unix_socket_dir": "", "admin_users": "quotad"}
+	all := map[string]string{"listen_addr": "127.0.0.1", "listen_port": p.port, "auth_type": "any", "unix_socket_dir": p.sockets, "admin_users": "quotad"}
 	maps.Copy(all, settings)
 	var ini strings.Builder
 	fmt.Fprintf(&ini, "[databases]\n%s\n[pgbouncer]\n", p.server)
@@ -108,10 +111,21 @@ func (p *Pooler) Address() string { return "127.0.0.1:" + p.port }
 // URL is the server's database quotad by way of the pooler.
 func (p *Pooler) URL() string { return "postgres://quotad@" + p.Address() + "/quotad?sslmode=disable" }
 
-// Reload has the pooler read its settings, and certificates, again.
+// Reload has the pooler read its settings, and certificates, again. It returns when that is done.
 func (p *Pooler) Reload() {
 	p.t.Helper()
-	if err := syscall.Kill(-p.process.Process.Pid, syscall.SIGHUP); err != nil {
+	ctx := testkit.Context(p.t)
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%s user=quotad dbname=pgbouncer", p.sockets, p.port))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // its console knows no other
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "RELOAD"); err != nil {
 		p.t.Fatal(err)
 	}
 }
