@@ -95,6 +95,10 @@ func TestWebhooks(t *testing.T) {
 	if got := w.send(address, forged, "whsec_test", now); got != 204 {
 		t.Errorf("a signed event is answered %d", got)
 	}
+	testkit.Eventually(t, "the bridge has looked at the invoice", func() bool {
+		_, body := w.get(address + "/metrics")
+		return strings.Contains(body, "\nquotad_stripe_invoices_waiting 0\n")
+	})
 	event := w.stripe.collect(t, id)
 	unknown := object{"id": "evt_u", "object": "event", "type": "invoice.paid", "livemode": false, "data": object{"object": object{"id": "in_77", "metadata": object{metaInvoice: "00000000-0000-7000-8000-000000000000"}}}}
 	others := object{"id": "evt_o", "object": "event", "type": "invoice.paid", "livemode": false, "data": object{"object": object{"id": "in_78", "metadata": object{}}}}
