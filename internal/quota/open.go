@@ -25,7 +25,7 @@ type OpenFilter struct {
 	// hold units there. Empty: all of them.
 	Attribute string
 	Now       int64            // by the customer's clock, µs: what expires by then is over
-	Behind    *OpenReservation // those after it in the list; nil: from the start
+	After     *OpenReservation // those after it in the list; nil: from the start
 	Most      int
 }
 
@@ -63,8 +63,8 @@ ORDER BY o.expires_at, o.key`
 func (e *Engine) Open(ctx context.Context, f OpenFilter) ([]OpenReservation, error) {
 	var expires int64
 	var key [16]byte
-	if f.Behind != nil {
-		expires, key = f.Behind.Expires, f.Behind.ID.Key()
+	if f.After != nil {
+		expires, key = f.After.Expires, f.After.ID.Key()
 	}
 	return collect(ctx, e.options.Pool, e.readTries, func(row pgx.CollectableRow) (o OpenReservation, err error) {
 		var meter int32

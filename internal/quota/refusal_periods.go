@@ -198,7 +198,7 @@ type RefusalFilter struct {
 	Customer int64
 	Meter    int32          // 0: of all meters
 	From, To int64          // hits in [From, To), µs
-	Behind   *RefusalPeriod // those after it in the list; nil: from the start
+	After    *RefusalPeriod // those after it in the list; nil: from the start
 	Most     int
 }
 
@@ -217,10 +217,10 @@ ORDER BY from_at DESC, meter, limit_name LIMIT $9`
 
 // RefusalPeriods returns when a customer's limits refused hits, the newest first.
 func (e *Engine) RefusalPeriods(ctx context.Context, f RefusalFilter) ([]RefusalPeriod, error) {
-	behind := RefusalPeriod{From: math.MaxInt64}
-	if f.Behind != nil {
-		behind = *f.Behind
+	after := RefusalPeriod{From: math.MaxInt64}
+	if f.After != nil {
+		after = *f.After
 	}
 	return collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[RefusalPeriod], refusalPeriodsSQL,
-		model.Shard(f.Customer), f.Customer, f.Meter, f.From, f.To, behind.From, behind.Meter, behind.Limit, f.Most)
+		model.Shard(f.Customer), f.Customer, f.Meter, f.From, f.To, after.From, after.Meter, after.Limit, f.Most)
 }

@@ -103,7 +103,7 @@ func TestRefusalPeriodsOfAnEngine(t *testing.T) {
 	check("to", RefusalFilter{To: at(185)}, want[3:])
 	first := refusalPeriodsOf(t, e, RefusalFilter{Most: 2})
 	check("a page", RefusalFilter{Most: 2}, want[:2])
-	check("the next", RefusalFilter{Behind: &first[1], Most: 2}, want[2:4])
+	check("the next", RefusalFilter{After: &first[1], Most: 2}, want[2:4])
 }
 
 // The short way of a hit that is as the last one counts what the long way counts.

@@ -51,8 +51,8 @@ func (s *Room) openReservations(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	if f.Most = limit + 1; position != "" {
-		behind, _ := readOpenAt(position)
-		f.Behind = &behind
+		after, _ := readOpenAt(position)
+		f.After = &after
 	}
 	found, err := s.Engine.Open(c.Ctx(), f)
 	if err != nil {

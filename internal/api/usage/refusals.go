@@ -52,8 +52,8 @@ func (s *Room) refusals(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	if f.Most = limit + 1; position != "" {
-		behind, _ := readPeriodAt(position)
-		f.Behind = &behind
+		after, _ := readPeriodAt(position)
+		f.After = &after
 	}
 	found, err := s.Engine.RefusalPeriods(c.Ctx(), f)
 	if err != nil {
