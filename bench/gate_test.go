@@ -54,7 +54,8 @@ func TestRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := readRecord(b.record)
-	if err != nil || r.Rows["a"].Ratio != 0.5 || int(r.Rows["a"].Noise+0.5) != 40 || r.Passes != 3 || r.Rounds != 4 || r.Seconds != 2 || r.Warm != 2 || !r.At.Equal(b.report.At) {
+	if err != nil || r.Rows["a"].Ratio != 0.5 || int(r.Rows["a"].Noise+0.5) != 40 || r.Passes != 3 || r.Rounds != 4 || r.Seconds != 2 || r.Warm != 2 ||
+		!r.At.Equal(b.report.At) {
 		t.Errorf("%+v %v", r, err)
 	}
 	for _, text := range []string{
@@ -151,7 +152,10 @@ func TestOptions(t *testing.T) {
 	if err != nil || o.rounds != shortRounds || o.docs != "" || !o.long || o.passes != recordPasses || len(o.serve) != 2 {
 		t.Errorf("%+v %v", o, err)
 	}
-	for _, args := range []string{"-rows (", "-rounds 0x", "-rounds -1", "-rounds 0", "-rounds 1000", "-time 0s", "-rows ^hot$ -rounds=0", "-time 1500ms", "-time 1h", "rest"} {
+	for _, args := range []string{
+		"-rows (", "-rounds 0x", "-rounds -1", "-rounds 0", "-rounds 1000", "-time 0s", "-rows ^hot$ -rounds=0",
+		"-time 1500ms", "-time 1h", "rest",
+	} {
 		if _, err := parseOptions(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%q is taken", args)
 		}

@@ -180,7 +180,8 @@ func (r *report) writeMemory(b *strings.Builder) {
 			fmt.Fprintf(b, "\n%s of them are kept ready in memory, at %s bytes each with their counters, and others packed, at %s bytes each with their index: by what a quotad that collects its garbage all the time grew.\n",
 				whole(m.Ready), whole(m.Each.Ready), whole(m.Each.Packed))
 		}
-		fmt.Fprintf(b, "\nA counter, written once and before any vacuum, takes %.0f bytes on disk, table and index; docs/decisions/counter-rows.md has what it takes after one.\n", m.Counter)
+		fmt.Fprintf(b, "\nA counter, written once and before any vacuum, takes %.0f bytes on disk, table and index; docs/decisions/counter-rows.md has what it takes after one.\n",
+			m.Counter)
 	}
 	if r.Long != nil {
 		fmt.Fprintf(b, "\n%s", r.Long)

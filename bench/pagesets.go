@@ -78,7 +78,8 @@ func (b *bench) makePages(ctx context.Context) error {
 	}
 	var lines strings.Builder
 	for i := 1; i < 60*24; i++ {
-		fmt.Fprintf(&lines, `{"id":"paged-%d","customer":"paged","meter":"paged-a","cost":%d,"at":%q}`+"\n", i, 100+i%900, now.Add(-time.Duration(i)*time.Hour).Format(time.RFC3339))
+		fmt.Fprintf(&lines, `{"id":"paged-%d","customer":"paged","meter":"paged-a","cost":%d,"at":%q}`+"\n", i, 100+i%900,
+			now.Add(-time.Duration(i)*time.Hour).Format(time.RFC3339))
 	}
 	if _, err := b.service.call(ctx, "POST", "/v1/imports", lines.String()); err != nil {
 		return err
@@ -95,7 +96,8 @@ func (b *bench) makePages(ctx context.Context) error {
 func widePlan() string {
 	var limits []string
 	for i := range wideLimits {
-		limits = append(limits, fmt.Sprintf(`{"name":"limit-%d","meter":"paged-%c","algorithm":"fixed_window","limit":%d,"window":"%dh"}`, i, "abcde"[i%5], 1000+i, 1+i))
+		limits = append(limits, fmt.Sprintf(`{"name":"limit-%d","meter":"paged-%c","algorithm":"fixed_window","limit":%d,"window":"%dh"}`, i, "abcde"[i%5],
+			1000+i, 1+i))
 	}
 	return `{"name":"Wide","currency":"USD","interval":"month","limits":[` + strings.Join(limits, ",") + `]}`
 }

@@ -20,8 +20,11 @@ func sample() report {
 			},
 			{Name: "with ids", Failed: "with ids: nobody was there"},
 		},
-		Memory: &memory{Few: footprint{10_000, 40, 50}, Many: footprint{1_000_000, 110, 140}, Loaded: footprint{1_000_000, 120, 151}, Ready: 16_384, Each: weights{Ready: 777, Packed: 66}, Counter: 256},
-		Long:   &long{HOT: 99.5},
+		Memory: &memory{
+			Few: footprint{10_000, 40, 50}, Many: footprint{1_000_000, 110, 140}, Loaded: footprint{1_000_000, 120, 151}, Ready: 16_384,
+			Each: weights{Ready: 777, Packed: 66}, Counter: 256,
+		},
+		Long: &long{HOT: 99.5},
 	}
 }
 

@@ -68,7 +68,8 @@ func (b *bench) snapshot(ctx context.Context) (s snapshot, err error) {
 	t := &s.tables
 	ctx, cancel := context.WithTimeout(ctx, requestWait)
 	defer cancel()
-	err = b.service.db.QueryRow(ctx, fmt.Sprintf(tableStatsSQL, checkpointsOf(b.report.Machine.PostgreSQL))).Scan(&t.wal, &t.checkpoints, &t.commits, &t.updated, &t.hot)
+	err = b.service.db.QueryRow(ctx, fmt.Sprintf(tableStatsSQL, checkpointsOf(b.report.Machine.PostgreSQL))).Scan(&t.wal, &t.checkpoints, &t.commits,
+		&t.updated, &t.hot)
 	return s, err
 }
 

@@ -34,12 +34,15 @@ var (
 		}
 		return r.Long.HOT, true
 	}}
-	memoryMeasure = measure{name: "quotad's memory (VmHWM), all customers hit, and their rows' load", unit: "MB", atMost: true, of: func(r *report, _ string) (float64, bool) {
-		if r.Memory == nil || r.Memory.Many.Peak == 0 {
-			return 0, false
-		}
-		return max(r.Memory.Many.Peak, r.Memory.Loaded.Peak), true
-	}}
+	memoryMeasure = measure{
+		name: "quotad's memory (VmHWM), all customers hit, and their rows' load", unit: "MB", atMost: true,
+		of: func(r *report, _ string) (float64, bool) {
+			if r.Memory == nil || r.Memory.Many.Peak == 0 {
+				return 0, false
+			}
+			return max(r.Memory.Many.Peak, r.Memory.Loaded.Peak), true
+		},
+	}
 )
 
 // targets are what there is to reach.

@@ -36,7 +36,11 @@ func TestTemplates(t *testing.T) {
 		{row{set: "two", load: load{pick: zipf, ids: true}}, "/v1/hits", `{"customer":"two-10000007","meter":"requests","id":"run-1000000000003"}`},
 		{row{set: "per", load: load{pick: uniform, values: 1000}}, "/v1/hits", `{"customer":"per-10000000","meter":"requests","attributes":{"ip":"10000007"}}`},
 		{row{set: "two", load: load{pick: uniform, reserve: true}}, "/v1/reservations", `{"customer":"two-10000007","meter":"requests","ttl_ms":60000}`},
-		{row{set: "hot", load: load{batch: 2}}, "/v1/hits/batch", `{"hits":[{"customer":"hot-10000000","meter":"requests"},{"customer":"hot-10000000","meter":"requests"}]}`},
+		{
+			row{set: "hot", load: load{batch: 2}},
+			"/v1/hits/batch",
+			`{"hits":[{"customer":"hot-10000000","meter":"requests"},{"customer":"hot-10000000","meter":"requests"}]}`,
+		},
 	} {
 		made := templateOf(&c.row, "secret", "run")
 		path, body := parse(t, made.append(nil, 7, 3))

@@ -32,7 +32,8 @@ func TestClientReads(t *testing.T) {
 	if err != nil || etag != `"7"` || got.Key != "a/b" || got.Features["seats"] != json.Number("9007199254740993") {
 		t.Errorf("%+v, %s, %v", got, etag, err)
 	}
-	if asked.Method != "GET" || asked.URL.EscapedPath() != "/v1/customers/a%2Fb" || asked.Header.Get("Authorization") != "Bearer secret" || asked.Header.Get("Content-Type") != "" {
+	if asked.Method != "GET" || asked.URL.EscapedPath() != "/v1/customers/a%2Fb" || asked.Header.Get("Authorization") != "Bearer secret" ||
+		asked.Header.Get("Content-Type") != "" {
 		t.Errorf("%s %s %v", asked.Method, asked.URL, asked.Header)
 	}
 	if _, err = c.Customers(t.Context(), url.Values{"search": {"a b"}}); err != nil || asked.URL.RequestURI() != "/v1/customers?search=a+b" {
@@ -46,7 +47,8 @@ func TestClientWrites(t *testing.T) {
 	if err := c.PutDraft(t.Context(), "pro", "", true, []byte(`{ "name"`)); err != nil || *body != `{ "name"` {
 		t.Errorf("%s, %v", *body, err)
 	}
-	if asked.Method != "PUT" || asked.URL.RequestURI() != "/v1/plans/pro/draft?rebase=true" || asked.Header.Get("If-None-Match") != "*" || asked.Header.Get("Content-Type") != "application/json" {
+	if asked.Method != "PUT" || asked.URL.RequestURI() != "/v1/plans/pro/draft?rebase=true" || asked.Header.Get("If-None-Match") != "*" ||
+		asked.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("%s %s %v", asked.Method, asked.URL, asked.Header)
 	}
 	if err := c.PutPlan(t.Context(), "pro", `"7"`, &PlanInput{Name: "Pro"}); err != nil || asked.Header.Get("If-Match") != `"7"` {
@@ -57,7 +59,10 @@ func TestClientWrites(t *testing.T) {
 func TestClientTellsProblems(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]Problem{
-		`{"type":"/problems/invalid","title":"Invalid","status":422,"detail":"no","errors":[{"field":"a","detail":"b"}]}`: {Type: "/problems/invalid", Title: "Invalid", Status: 422, Detail: "no", Errors: []FieldError{{"a", "b"}}},
+		`{"type":"/problems/invalid","title":"Invalid","status":422,"detail":"no","errors":[{"field":"a","detail":"b"}]}`: {
+			Type:  "/problems/invalid",
+			Title: "Invalid", Status: 422, Detail: "no", Errors: []FieldError{{"a", "b"}},
+		},
 		"<html>": {Title: "Unprocessable Entity", Status: 422},
 	} {
 		c, _, _ := serve(t, 422, answer)

@@ -128,7 +128,8 @@ func (b *bridge) account(ctx context.Context) (string, error) {
 
 func (b *bridge) beginNew(ctx context.Context, account string) error {
 	if b.Start == "" {
-		return badSetting("start", "must be said, since there is no state file %s: all sends every invoice that is open and whose event quotad keeps, and now only those finalized from now on. After a loss of the file take all: what is at Stripe is found there", b.State)
+		return badSetting("start", "must be said, since there is no state file %s: all sends every invoice that is open and whose event quotad keeps, and now only those finalized from now on. After a loss of the file take all: what is at Stripe is found there",
+			b.State)
 	}
 	b.store.change(func(s *state) { s.Mode, s.Account = b.mode(), account })
 	for b.Start == "now" {

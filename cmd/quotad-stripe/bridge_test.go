@@ -40,7 +40,10 @@ func TestFinalizedBecomesStripes(t *testing.T) {
 			totals[name] = in["total"].(int64)
 		}
 	}
-	if want := map[string]int64{"plain": 900, "o'brien\\": 1009, "inside": 1190, "yen": 5001, "dinar": 12350, "krona": 7700, "ariary": 42}; !maps.Equal(totals, want) {
+	if want := map[string]int64{
+		"plain": 900, "o'brien\\": 1009, "inside": 1190, "yen": 5001, "dinar": 12350, "krona": 7700,
+		"ariary": 42,
+	}; !maps.Equal(totals, want) {
 		t.Errorf("the totals are %v, not %v", totals, want)
 	}
 	// A second bridge without the state file finds all of it.

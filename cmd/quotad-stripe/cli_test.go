@@ -26,7 +26,11 @@ func TestWrongSettings(t *testing.T) {
 		{"run --stripe-url=x", keys, "--stripe-url: must be a URL"},
 		{"run --quotad-url=http://x", nil, "--quotad-key: is missing"},
 		{"run --quotad-url=http://x --quotad-key=k", nil, "--stripe-key: is missing"},
-		{"run", map[string]string{"STRIPE_BRIDGE_QUOTAD_URL": "http://x", "STRIPE_BRIDGE_QUOTAD_KEY": "k", "STRIPE_BRIDGE_STRIPE_KEY_FILE": secret}, "--stripe-key: is no secret or restricted key"},
+		{
+			"run",
+			map[string]string{"STRIPE_BRIDGE_QUOTAD_URL": "http://x", "STRIPE_BRIDGE_QUOTAD_KEY": "k", "STRIPE_BRIDGE_STRIPE_KEY_FILE": secret},
+			"--stripe-key: is no secret or restricted key",
+		},
 		{"run", map[string]string{"STRIPE_BRIDGE_STRIPE_KEY": "a", "STRIPE_BRIDGE_STRIPE_KEY_FILE": secret}, "are both set"},
 		{"run", map[string]string{"STRIPE_BRIDGE_STRIPE_KEY_FILE": secret + "x"}, "no such file"},
 		{"run --test-clocks", keys, "--test-clocks: needs a key of Stripe's test mode"},

@@ -294,7 +294,8 @@ func TestKilledAtEachCallOfLowering(t *testing.T) {
 				w.finish(s, sabotage)
 				in := w.stripe.of(id)[0]
 				if in["status"] != kind.status || in["amount_remaining"] != kind.left || len(w.stripe.notes) != kind.notes {
-					t.Fatalf("%s, killed %s call %d: Stripe has %v, %v left, and notes %v\n%s", kind.name, mode, k, in["status"], in["amount_remaining"], w.stripe.notes, w.log)
+					t.Fatalf("%s, killed %s call %d: Stripe has %v, %v left, and notes %v\n%s", kind.name, mode, k, in["status"], in["amount_remaining"],
+						w.stripe.notes, w.log)
 				}
 				if q := w.read(id); kind.name == "elsewhere" && (len(q.Payments) != 1 || q.PaidMinor != 1000) {
 					t.Fatalf("payments are %v", q.Payments)

@@ -21,7 +21,8 @@ func (b *bridge) draft(ctx context.Context, q *client.Invoice, c *customer, j *j
 		return nil, err
 	}
 	if _, ok := m.stripe(q.OpenMinor); !ok {
-		return nil, person("amount", "", "of invoice %s %d %s are open, in minor units, and Stripe cannot write that amount: collect this invoice by hand", number(q), q.OpenMinor, q.Currency)
+		return nil, person("amount", "", "of invoice %s %d %s are open, in minor units, and Stripe cannot write that amount: collect this invoice by hand",
+			number(q), q.OpenMinor, q.Currency)
 	}
 	at, err := b.customerFor(ctx, q, c)
 	if err != nil {
@@ -92,7 +93,8 @@ func (b *bridge) finish(ctx context.Context, q *client.Invoice, s *stripe.Invoic
 	}
 	open, _ := m.stripe(q.OpenMinor)
 	if s.Total != open {
-		return nil, person("total", s.ID, "the draft of invoice %s comes to %d at Stripe, and %d are open in quotad, in Stripe's minor units: somebody has changed the draft. It was not finalized. Delete it there: the bridge then makes it again", number(q), s.Total, open)
+		return nil, person("total", s.ID,
+			"the draft of invoice %s comes to %d at Stripe, and %d are open in quotad, in Stripe's minor units: somebody has changed the draft. It was not finalized. Delete it there: the bridge then makes it again", number(q), s.Total, open)
 	}
 	params := &stripe.InvoiceFinalizeInvoiceParams{AutoAdvance: stripe.Bool(true)}
 	params.IdempotencyKey = key(q, j, "finalize", s.ID)
@@ -140,7 +142,8 @@ func (b *bridge) add(ctx context.Context, q *client.Invoice, s *stripe.Invoice, 
 		}
 		amount, ok := m.stripe(i.minor)
 		if !ok {
-			return nil, person("amount", s.ID, "an item of invoice %s is %d %s, in minor units, and Stripe cannot write that amount: collect this invoice by hand", number(q), i.minor, q.Currency)
+			return nil, person("amount", s.ID,
+				"an item of invoice %s is %d %s, in minor units, and Stripe cannot write that amount: collect this invoice by hand", number(q), i.minor, q.Currency)
 		}
 		line := &stripe.InvoiceAddLinesLineParams{
 			Amount: stripe.Int64(amount), Description: stripe.String(i.text), Discountable: stripe.Bool(false),

@@ -41,7 +41,8 @@ func answered(err error) int {
 // away reports that an error is about a side and not about the invoice.
 func away(err error) bool {
 	switch answered(err) {
-	case 0, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case 0, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		return true
 	}
 	return false

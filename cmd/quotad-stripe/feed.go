@@ -35,7 +35,8 @@ func (b *bridge) page(ctx context.Context) (items []client.Event, more bool, err
 	}
 	switch {
 	case len(items) == 0 && time.Since(seen) < keptFor:
-		return nil, false, &feedError{fmt.Sprintf("quotad at %s has no event %d, the last one that was read: the state file %s is of another installation, or quotad's database was restored. Move the file away and run with --start=all: what is at Stripe is found there", b.QuotadURL, cursor, b.State)}
+		return nil, false, &feedError{fmt.Sprintf("quotad at %s has no event %d, the last one that was read: the state file %s is of another installation, or quotad's database was restored. Move the file away and run with --start=all: what is at Stripe is found there",
+			b.QuotadURL, cursor, b.State)}
 	case len(items) == 0:
 		return nil, false, nil // all of them are old, and were deleted
 	case items[0].ID == cursor && (items[0].Type != last.Type || !items[0].At.Equal(last.At)):
@@ -45,7 +46,8 @@ func (b *bridge) page(ctx context.Context) (items []client.Event, more bool, err
 		b.store.read(func(s *state) { s.Seen = time.Now() }) // written with the next change
 		items = items[1:]
 	case items[0].ID > cursor+1 && !b.AcceptGap:
-		return nil, false, &feedError{fmt.Sprintf("quotad has deleted the events %d to %d before they were read. Look through the invoices of that time and send what is missing by hand, then run once with --accept-gap", cursor+1, items[0].ID-1)}
+		return nil, false, &feedError{fmt.Sprintf("quotad has deleted the events %d to %d before they were read. Look through the invoices of that time and send what is missing by hand, then run once with --accept-gap",
+			cursor+1, items[0].ID-1)}
 	}
 	return items, more, consecutive(items)
 }
@@ -54,7 +56,8 @@ func (b *bridge) page(ctx context.Context) (items []client.Event, more bool, err
 func consecutive(items []client.Event) error {
 	for i := 1; i < len(items); i++ {
 		if items[i].ID != items[i-1].ID+1 {
-			return &feedError{fmt.Sprintf("quotad's events have none between %d and %d: this bridge does not know such a feed, and would lose invoices", items[i-1].ID, items[i].ID)}
+			return &feedError{fmt.Sprintf("quotad's events have none between %d and %d: this bridge does not know such a feed, and would lose invoices",
+				items[i-1].ID, items[i].ID)}
 		}
 	}
 	return nil

@@ -72,7 +72,10 @@ func (b *bridge) among(ctx context.Context, q *client.Invoice, list *stripe.Invo
 			continue
 		}
 		if found != nil && found.Status != stripe.InvoiceStatusVoid && s.Status != stripe.InvoiceStatusVoid {
-			b.tell(notice{ID: "several " + *q.ID, Invoice: *q.ID, Stripe: s.ID, Text: fmt.Sprintf("Stripe has two invoices of invoice %s, %s and %s: void one of them", number(q), found.ID, s.ID)})
+			b.tell(notice{
+				ID: "several " + *q.ID, Invoice: *q.ID, Stripe: s.ID,
+				Text: fmt.Sprintf("Stripe has two invoices of invoice %s, %s and %s: void one of them", number(q), found.ID, s.ID),
+			})
 		}
 		if found == nil || found.Status == stripe.InvoiceStatusVoid || s.Status == stripe.InvoiceStatusPaid {
 			found = s
@@ -133,7 +136,8 @@ const erasedKey = "erased:"
 // c is what find has found.
 func (b *bridge) customerFor(ctx context.Context, q *client.Invoice, c *customer) (string, error) {
 	if c == nil && strings.HasPrefix(q.Customer, erasedKey) {
-		return "", person("erased", "", "the customer of invoice %s was erased, and the bridge does not know who it was at Stripe: collect this invoice by hand", number(q))
+		return "", person("erased", "",
+			"the customer of invoice %s was erased, and the bridge does not know who it was at Stripe: collect this invoice by hand", number(q))
 	}
 	if c == nil {
 		params := &stripe.CustomerCreateParams{Metadata: map[string]string{metaCustomer: q.Customer, metaMade: "bridge"}}

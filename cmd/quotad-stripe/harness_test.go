@@ -186,7 +186,10 @@ func (w *world) prepare(customer string, b bill) {
 		"buyer": fields{"name": "Buyer of " + customer, "address": []string{"Street 1", "12345 Town"}, "country": "DE", "tax_id": "DE1"},
 	}, nil)
 	for i, amount := range b.charges {
-		w.do("POST", "/v1/customers/"+key+"/charges", fields{"description": fmt.Sprintf("charge %d", i+1), "amount_minor": amount, "currency": b.currency, "id": fmt.Sprintf("c%d", i)}, nil)
+		w.do("POST", "/v1/customers/"+key+"/charges", fields{
+			"description": fmt.Sprintf("charge %d", i+1), "amount_minor": amount, "currency": b.currency,
+			"id": fmt.Sprintf("c%d", i),
+		}, nil)
 	}
 	if b.credits > 0 {
 		w.do("POST", "/v1/customers/"+key+"/credits", fields{"amount_minor": b.credits, "currency": b.currency, "id": "welcome"}, nil)

@@ -17,7 +17,10 @@ func (w *world) pay(id string, minor int64) {
 
 func (w *world) note(id string, minor int64) {
 	w.t.Helper()
-	w.do("POST", "/v1/invoices/"+id+"/credit-notes", fields{"lines": []fields{{"n": 1, "amount_minor": minor}}, "reason": "sorry", "to": "credits", "id": fmt.Sprintf("note-%d", minor)}, nil)
+	w.do("POST", "/v1/invoices/"+id+"/credit-notes", fields{
+		"lines": []fields{{"n": 1, "amount_minor": minor}}, "reason": "sorry", "to": "credits",
+		"id": fmt.Sprintf("note-%d", minor),
+	}, nil)
 }
 
 // What happens to an invoice in quotad after Stripe has it, and to one at Stripe by other hands.
@@ -35,7 +38,10 @@ func TestWhatComesLater(t *testing.T) {
 		paid   int64           // noted there
 		notice string
 	}{
-		{name: "void", later: func(id string) { w.do("POST", "/v1/invoices/"+id+"/void", fields{"reason": "wrong"}, nil) }, event: "invoice.void", status: "void", left: 1000, quotad: "void"},
+		{
+			name: "void", later: func(id string) { w.do("POST", "/v1/invoices/"+id+"/void", fields{"reason": "wrong"}, nil) }, event: "invoice.void",
+			status: "void", left: 1000, quotad: "void",
+		},
 		{name: "credited", later: func(id string) { w.note(id, 1000) }, event: "invoice.credited", status: "void", left: 1000, quotad: "credited"},
 		{name: "credited in part", later: func(id string) { w.note(id, 400) }, event: "invoice.credited", status: "open", left: 600, quotad: "finalized"},
 		{name: "paid elsewhere", later: func(id string) { w.pay(id, 1000) }, event: "invoice.paid", status: "paid", quotad: "paid", paid: 1000},
@@ -78,7 +84,8 @@ func TestWhatComesLater(t *testing.T) {
 		{name: "given back at Stripe", later: func(id string) {
 			w.stripe.collect(t, id)
 			w.stripe.with(t, id, func(in object) {
-				w.stripe.tell("charge.refunded", object{"id": "ch_1", "object": "charge", "amount_refunded": 1000, "currency": "eur", "payment_intent": "pi_" + strings.TrimPrefix(in["id"].(string), "in_")})
+				w.stripe.tell("charge.refunded", object{"id": "ch_1", "object": "charge", "amount_refunded": 1000, "currency": "eur", "payment_intent": "pi_" +
+					strings.TrimPrefix(in["id"].(string), "in_")})
 			})
 		}, status: "paid", quotad: "paid", paid: 1000, notice: "charge.refunded"},
 		{name: "covered by a balance", later: func(id string) {
@@ -186,7 +193,10 @@ func TestDraftOfOtherHands(t *testing.T) {
 	w.stripe.refuse, w.restless = nil, false
 	w.stripe.with(t, id, func(in object) {
 		at := in["id"].(string)
-		w.stripe.lines[at] = append(w.stripe.lines[at], object{"id": "il_x", "object": "line_item", "amount": int64(5), "description": "by hand", "metadata": map[string]string{}})
+		w.stripe.lines[at] = append(w.stripe.lines[at], object{
+			"id": "il_x", "object": "line_item", "amount": int64(5), "description": "by hand",
+			"metadata": map[string]string{},
+		})
 		w.stripe.sums(in, 0)
 	})
 	s.pause = 0 // the next look is a sweep's

@@ -19,7 +19,8 @@ func (b *bridge) pay(ctx context.Context, q *client.Invoice, s *stripe.Invoice) 
 	if s.AmountPaid == 0 {
 		b.forget(id)
 		if q.Status == statusFinalized && q.OpenMinor > 0 {
-			return person("unpaid", s.ID, "Stripe has invoice %s as paid and was paid nothing for it: it is below the least amount that Stripe charges, or the customer's balance or a credit note at Stripe took it. In quotad %d %s are open, in minor units", number(q), q.OpenMinor, q.Currency)
+			return person("unpaid", s.ID, "Stripe has invoice %s as paid and was paid nothing for it: it is below the least amount that Stripe charges, or the customer's balance or a credit note at Stripe took it. In quotad %d %s are open, in minor units",
+				number(q), q.OpenMinor, q.Currency)
 		}
 		return nil
 	}
@@ -35,7 +36,8 @@ func (b *bridge) pay(ctx context.Context, q *client.Invoice, s *stripe.Invoice) 
 	switch answered(err) {
 	case http.StatusConflict, http.StatusUnprocessableEntity, http.StatusNotFound:
 		b.forget(id)
-		return person("payment", s.ID, "Stripe was paid %d %s of invoice %s, in minor units, and quotad does not take it: %v. The invoice is %s there, and %d are open. Give the money back at Stripe, or note it by hand", minor, q.Currency, number(q), err, q.Status, q.OpenMinor)
+		return person("payment", s.ID, "Stripe was paid %d %s of invoice %s, in minor units, and quotad does not take it: %v. The invoice is %s there, and %d are open. Give the money back at Stripe, or note it by hand",
+			minor, q.Currency, number(q), err, q.Status, q.OpenMinor)
 	}
 	if err != nil {
 		return err
@@ -46,7 +48,8 @@ func (b *bridge) pay(ctx context.Context, q *client.Invoice, s *stripe.Invoice) 
 		b.log.Info("a payment was noted", "invoice", id, "number", number(q), "stripe", s.ID, "amount_minor", minor, "currency", q.Currency)
 	}
 	if paid.Status == statusFinalized && paid.OpenMinor > 0 {
-		return person("rest", s.ID, "Stripe has invoice %s as paid, and %d %s are still open in quotad, in minor units: a balance or a credit note at Stripe took them, or the payment was reversed in quotad", number(q), paid.OpenMinor, q.Currency)
+		return person("rest", s.ID, "Stripe has invoice %s as paid, and %d %s are still open in quotad, in minor units: a balance or a credit note at Stripe took them, or the payment was reversed in quotad",
+			number(q), paid.OpenMinor, q.Currency)
 	}
 	return nil
 }
@@ -67,7 +70,8 @@ func (b *bridge) both(ctx context.Context, q *client.Invoice, s *stripe.Invoice)
 	}
 	b.forget(*q.ID)
 	if paid > 0 {
-		return person("twice", s.ID, "invoice %s was paid elsewhere, and Stripe was paid %d of it, too, in its minor units: give the money back there", number(q), paid)
+		return person("twice", s.ID, "invoice %s was paid elsewhere, and Stripe was paid %d of it, too, in its minor units: give the money back there",
+			number(q), paid)
 	}
 	return nil
 }

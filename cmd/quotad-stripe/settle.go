@@ -80,12 +80,15 @@ func (b *bridge) agree(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 	case stripe.InvoiceStatusVoid:
 		b.forget(*q.ID)
 		if q.Status == statusFinalized && q.OpenMinor > 0 {
-			return person("voided", s.ID, "invoice %s is void at Stripe, and %d %s of it are open in quotad, in minor units: void or credit it there, too, or collect it by hand", number(q), q.OpenMinor, q.Currency)
+			return person("voided", s.ID, "invoice %s is void at Stripe, and %d %s of it are open in quotad, in minor units: void or credit it there, too, or collect it by hand",
+				number(q), q.OpenMinor, q.Currency)
 		}
 		return nil
 	case stripe.InvoiceStatusUncollectible:
 		if q.Status == statusFinalized {
-			return person("uncollectible", s.ID, "invoice %s was given up at Stripe, and %d %s of it are open in quotad, in minor units: void or credit it there, too, or collect it by hand", number(q), q.OpenMinor, q.Currency)
+			return person("uncollectible", s.ID,
+				"invoice %s was given up at Stripe, and %d %s of it are open in quotad, in minor units: void or credit it there, too, or collect it by hand",
+				number(q), q.OpenMinor, q.Currency)
 		}
 	case stripe.InvoiceStatusOpen:
 	default:
@@ -97,7 +100,8 @@ func (b *bridge) agree(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 	case q.Status == statusPaid:
 		return b.paidOutside(ctx, q, s, j)
 	case s.AmountPaid > 0: // void or credited in quotad
-		return person("part", s.ID, "invoice %s is %s in quotad, and Stripe has been paid a part of it: give the money back there, and close the invoice", number(q), q.Status)
+		return person("part", s.ID, "invoice %s is %s in quotad, and Stripe has been paid a part of it: give the money back there, and close the invoice",
+			number(q), q.Status)
 	}
 	params := &stripe.InvoiceVoidInvoiceParams{}
 	params.IdempotencyKey = key(q, j, "void", s.ID)
@@ -125,7 +129,8 @@ func (b *bridge) lower(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 	}
 	open, ok := m.stripe(q.OpenMinor)
 	if !ok {
-		return person("amount", s.ID, "of invoice %s %d %s are open in quotad, in minor units, and Stripe cannot write that: lower it there by hand", number(q), q.OpenMinor, q.Currency)
+		return person("amount", s.ID, "of invoice %s %d %s are open in quotad, in minor units, and Stripe cannot write that: lower it there by hand",
+			number(q), q.OpenMinor, q.Currency)
 	}
 	// What was paid in parts at Stripe is noted when all is paid, so quotad still has it as open.
 	less := s.AmountRemaining + s.AmountPaid - open
@@ -133,9 +138,11 @@ func (b *bridge) lower(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 	case less == 0:
 		return nil
 	case less < 0:
-		return person(fmt.Sprintf("below %d", -less), s.ID, "Stripe collects %d less of invoice %s than is open in quotad, in Stripe's minor units: a payment was reversed in quotad, or a credit note was made at Stripe", -less, number(q))
+		return person(fmt.Sprintf("below %d", -less), s.ID,
+			"Stripe collects %d less of invoice %s than is open in quotad, in Stripe's minor units: a payment was reversed in quotad, or a credit note was made at Stripe", -less, number(q))
 	case less > s.AmountRemaining:
-		return person("part", s.ID, "Stripe has been paid more of invoice %s than is open in quotad: give the difference back there, and close the invoice", number(q))
+		return person("part", s.ID, "Stripe has been paid more of invoice %s than is open in quotad: give the difference back there, and close the invoice",
+			number(q))
 	}
 	params := &stripe.CreditNoteCreateParams{
 		Invoice: stripe.String(s.ID), Amount: stripe.Int64(less), EmailType: stripe.String("none"),
@@ -155,7 +162,8 @@ func (b *bridge) lower(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 // this is not noted in quotad as a payment.
 func (b *bridge) paidOutside(ctx context.Context, q *client.Invoice, s *stripe.Invoice, j *job) error {
 	if s.AmountPaid > 0 {
-		return person("part", s.ID, "invoice %s is paid in quotad, and Stripe has been paid a part of it, too: give that back there, and close the invoice", number(q))
+		return person("part", s.ID, "invoice %s is paid in quotad, and Stripe has been paid a part of it, too: give that back there, and close the invoice",
+			number(q))
 	}
 	if s.Metadata[metaSettled] != outside {
 		mark := &stripe.InvoiceUpdateParams{Metadata: map[string]string{metaSettled: outside}}

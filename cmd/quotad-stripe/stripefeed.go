@@ -106,7 +106,10 @@ func (b *bridge) noted(id, at string) {
 		s.ask(id, time.Now())
 	})
 	if other != "" {
-		b.tell(notice{ID: "several " + id, Invoice: id, Stripe: at, Text: fmt.Sprintf("Stripe has two invoices of one of quotad's, %s and %s: what %s was paid is not noted", other, at, at)})
+		b.tell(notice{
+			ID: "several " + id, Invoice: id, Stripe: at,
+			Text: fmt.Sprintf("Stripe has two invoices of one of quotad's, %s and %s: what %s was paid is not noted", other, at, at),
+		})
 	}
 }
 
@@ -129,7 +132,8 @@ func (b *bridge) returned(ctx context.Context, e *stripe.Event, object *stripeOb
 	for p, err := range b.stripe.V1InvoicePayments.List(ctx, params).All(ctx) {
 		if status := answered(err); status >= http.StatusBadRequest && status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
 			// To ask again would be answered the same, and hold up all later events.
-			n.Text = fmt.Sprintf("%d %s were %s at Stripe, in its minor units, and whether that is of an invoice of quotad's could not be read: %v", amount, object.Currency, what, plain(err))
+			n.Text = fmt.Sprintf("%d %s were %s at Stripe, in its minor units, and whether that is of an invoice of quotad's could not be read: %v", amount,
+				object.Currency, what, plain(err))
 			b.tell(n)
 			return nil
 		}

@@ -90,7 +90,10 @@ func TestWebhooks(t *testing.T) {
 	// Not paid yet, and the event says so: the bridge reads the invoice, and believes no event.
 	var forged object
 	w.stripe.with(t, id, func(in object) {
-		forged = object{"id": "evt_x", "object": "event", "type": "invoice.paid", "livemode": false, "data": object{"object": object{"id": in["id"], "object": "invoice", "metadata": in["metadata"], "amount_paid": 1000, "status": "paid"}}}
+		forged = object{
+			"id": "evt_x", "object": "event", "type": "invoice.paid", "livemode": false,
+			"data": object{"object": object{"id": in["id"], "object": "invoice", "metadata": in["metadata"], "amount_paid": 1000, "status": "paid"}},
+		}
 	})
 	if got := w.send(address, forged, "whsec_test", now); got != 204 {
 		t.Errorf("a signed event is answered %d", got)
@@ -100,9 +103,18 @@ func TestWebhooks(t *testing.T) {
 		return strings.Contains(body, "\nquotad_stripe_invoices_waiting 0\n")
 	})
 	event := w.stripe.collect(t, id)
-	unknown := object{"id": "evt_u", "object": "event", "type": "invoice.paid", "livemode": false, "data": object{"object": object{"id": "in_77", "metadata": object{metaInvoice: "00000000-0000-7000-8000-000000000000"}}}}
-	others := object{"id": "evt_o", "object": "event", "type": "invoice.paid", "livemode": false, "data": object{"object": object{"id": "in_78", "metadata": object{}}}}
-	strange := object{"id": "evt_s", "object": "event", "type": "invoice.paid", "livemode": false, "data": object{"object": object{"id": "in_79", "metadata": object{metaInvoice: "../../customers"}}}}
+	unknown := object{
+		"id": "evt_u", "object": "event", "type": "invoice.paid", "livemode": false,
+		"data": object{"object": object{"id": "in_77", "metadata": object{metaInvoice: "00000000-0000-7000-8000-000000000000"}}},
+	}
+	others := object{
+		"id": "evt_o", "object": "event", "type": "invoice.paid", "livemode": false,
+		"data": object{"object": object{"id": "in_78", "metadata": object{}}},
+	}
+	strange := object{
+		"id": "evt_s", "object": "event", "type": "invoice.paid", "livemode": false,
+		"data": object{"object": object{"id": "in_79", "metadata": object{metaInvoice: "../../customers"}}},
+	}
 	live := object{"id": "evt_l", "object": "event", "type": "invoice.paid", "livemode": true, "data": event["data"]}
 	for _, c := range []struct {
 		what   string
@@ -144,7 +156,8 @@ func TestWebhooks(t *testing.T) {
 	testkit.Eventually(t, "the payment is noted", func() bool { return w.read(id).Status == statusPaid })
 	testkit.Eventually(t, "the unknown invoice is told", func() bool {
 		_, body := w.get(address + "/metrics")
-		return strings.Contains(body, "\nquotad_stripe_notices 1\n") && strings.Contains(body, "\nquotad_stripe_invoices_waiting 0\n") && strings.Contains(body, "\nquotad_stripe_payments_noted_total 1\n")
+		return strings.Contains(body, "\nquotad_stripe_notices 1\n") && strings.Contains(body, "\nquotad_stripe_invoices_waiting 0\n") &&
+			strings.Contains(body, "\nquotad_stripe_payments_noted_total 1\n")
 	})
 	if q := w.read(id); len(q.Payments) != 1 || *q.Payments[0].Reference != "Stripe "+w.stripe.of(id)[0]["id"].(string) {
 		t.Errorf("payments are %+v", q.Payments)

@@ -107,7 +107,8 @@ func TestProfiles(t *testing.T) {
 	n := start(t, "", "--metrics-listen=127.0.0.1:0")
 	n.do("GET", "/debug/pprof/", "").is(404)
 	for path, holds := range map[string]string{
-		"/debug/pprof/": "heap", "/debug/pprof/heap?debug=1": "heap profile", "/debug/pprof/goroutine?debug=1": "goroutine profile", "/debug/pprof/profile?seconds=1": "",
+		"/debug/pprof/": "heap", "/debug/pprof/heap?debug=1": "heap profile", "/debug/pprof/goroutine?debug=1": "goroutine profile",
+		"/debug/pprof/profile?seconds=1": "",
 	} {
 		response, err := n.client.Get(n.node.front.urls[1] + path)
 		if err != nil {
@@ -143,7 +144,8 @@ func fires(t testing.TB, alert string, before, after map[string]string) {
 		{"2m", "[]"}, // while all is well
 		{"4m", fmt.Sprintf(`[{labels: '{alertname="%s"}', value: 1}]`, alert)},
 	} {
-		fmt.Fprintf(&test, "      - {expr: 'group by (alertname) (ALERTS{alertstate=\"firing\",alertname=\"%s\"})', eval_time: %s, exp_samples: %s}\n", alert, at.time, at.samples)
+		fmt.Fprintf(&test, "      - {expr: 'group by (alertname) (ALERTS{alertstate=\"firing\",alertname=\"%s\"})', eval_time: %s, exp_samples: %s}\n",
+			alert, at.time, at.samples)
 	}
 	file := filepath.Join(t.TempDir(), "test.yml")
 	write(t, file, test.String())

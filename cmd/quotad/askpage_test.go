@@ -49,7 +49,10 @@ func TestPagesAskOnce(t *testing.T) {
 			stands             func() bool
 		}{
 			{"/admin/keys", "/admin/keys/" + id + "/revoke", "Yes, revoke it", func() bool { return there("/v1/keys", id) }},
-			{"/admin/customers/acme", "/admin/customers/acme/overrides/hourly/delete", "Yes, delete it", func() bool { return there("/v1/customers/acme/overrides", "hourly") }},
+			{
+				"/admin/customers/acme", "/admin/customers/acme/overrides/hourly/delete", "Yes, delete it",
+				func() bool { return there("/v1/customers/acme/overrides", "hourly") },
+			},
 			{"/admin/plans/basic", "/admin/plans/basic/discard", "Yes, discard it", func() bool { return there("/v1/plans/basic/draft", "hourly") }},
 			{
 				"/admin/customers/gone" + fmt.Sprint(plain) + "/settings", "/admin/customers/gone" + fmt.Sprint(plain) + "/archive", "Yes, archive it",
@@ -92,7 +95,8 @@ func TestOwnKeyIsMarked(t *testing.T) {
 	const mark = "you are signed in with it"
 	row := regexp.MustCompile(`(?s)<tr>.*?</tr>`)
 	for _, text := range row.FindAllString(b.get("/admin/keys").is(200).text, -1) {
-		if own := strings.Contains(text, "/admin/keys/"+mine+"/revoke"); own != strings.Contains(text, mark) || own != strings.Contains(text, "revoking it signs you out") {
+		if own := strings.Contains(text, "/admin/keys/"+mine+"/revoke"); own != strings.Contains(text, mark) ||
+			own != strings.Contains(text, "revoking it signs you out") {
 			t.Errorf("own %t:\n%s", own, text)
 		}
 	}

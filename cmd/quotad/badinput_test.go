@@ -134,8 +134,10 @@ func TestBadHits(t *testing.T) {
 		on("a key of another scheme", hitOf("acme", "requests", ""), 401, "unauthorized", "", "Authorization: Basic cXVvdGFkOng="),
 		{"batch of nothing", "POST", "/v1/hits/batch", `{}`, nil, 422, "invalid", "hits"},
 		{"atomic of a wrong type", "POST", "/v1/hits/batch", `{"hits":[],"atomic":1}`, nil, 422, "invalid", "atomic"},
-		{"atomic batch of nobody", "POST", "/v1/hits/batch", `{"hits":[` + hitOf("acme", "requests", "") + `,` + hitOf("nobody", "requests", "") + `],"atomic":true}`, nil, 422, "invalid", "hits[1].customer"},
-		{"atomic batch with a wrong hit", "POST", "/v1/hits/batch", `{"hits":[` + hitOf("acme", "requests", "") + `,` + hitOf("acme", "requests", `,"cost":-1`) + `],"atomic":true}`, nil, 422, "invalid", "hits[1].cost"},
+		{"atomic batch of nobody", "POST", "/v1/hits/batch", `{"hits":[` + hitOf("acme", "requests", "") + `,` + hitOf("nobody", "requests", "") +
+			`],"atomic":true}`, nil, 422, "invalid", "hits[1].customer"},
+		{"atomic batch with a wrong hit", "POST", "/v1/hits/batch", `{"hits":[` + hitOf("acme", "requests", "") + `,` +
+			hitOf("acme", "requests", `,"cost":-1`) + `],"atomic":true}`, nil, 422, "invalid", "hits[1].cost"},
 		{"refund without an id", "POST", "/v1/refunds", hitOf("acme", "requests", `,"cost":1`), nil, 422, "invalid", "id"},
 		{"refund of nothing", "POST", "/v1/refunds", hitOf("acme", "requests", `,"cost":0,"id":"r"`), nil, 422, "invalid", "cost"},
 		{"refund of nobody", "POST", "/v1/refunds", hitOf("nobody", "requests", `,"cost":1,"id":"r"`), nil, 404, "not-found", ""},
@@ -237,7 +239,10 @@ func TestBadCustomersMetersAndKeys(t *testing.T) {
 		{"a stale If-Match", "PUT", "/v1/customers/acme", onPlan, []string{`If-Match: "0"`}, 412, "precondition-failed", ""},
 		{"unknown customer", "GET", "/v1/customers/nobody", "", nil, 404, "not-found", ""},
 		{"quota of an unknown customer", "GET", "/v1/customers/nobody/quota", "", nil, 404, "not-found", ""},
-		{"usage of an unknown meter", "GET", "/v1/customers/acme/usage?meter=nothing&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z&granularity=hour", "", nil, 404, "not-found", ""},
+		{
+			"usage of an unknown meter", "GET", "/v1/customers/acme/usage?meter=nothing&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z&granularity=hour",
+			"", nil, 404, "not-found", "",
+		},
 		{"archiving an unknown customer", "DELETE", "/v1/customers/nobody", "", nil, 404, "not-found", ""},
 		{"a meter without unit", "PUT", "/v1/meters/new", `{}`, nil, 422, "invalid", "unit"},
 		{"a meter of a bad name", "PUT", "/v1/meters/a%2Fb", `{"unit":"x"}`, nil, 422, "invalid", "key"},
@@ -249,7 +254,13 @@ func TestBadCustomersMetersAndKeys(t *testing.T) {
 		{"revoking an unknown key", "DELETE", "/v1/keys/key_nothing", "", nil, 404, "not-found", ""},
 		{"usage of no meter", "GET", "/v1/customers/acme/usage", "", nil, 422, "invalid", "meter"},
 		{"usage from no time", "GET", "/v1/customers/acme/usage?meter=requests&from=yesterday", "", nil, 422, "invalid", "from"},
-		{"usage backwards", "GET", "/v1/customers/acme/usage?meter=requests&from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z&granularity=hour", "", nil, 422, "invalid", "from"},
-		{"usage of too many points", "GET", "/v1/customers/acme/usage?meter=requests&from=2016-01-01T00:00:00Z&to=2026-01-01T00:00:00Z&granularity=hour", "", nil, 422, "invalid", "granularity"},
+		{
+			"usage backwards", "GET", "/v1/customers/acme/usage?meter=requests&from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z&granularity=hour", "", nil,
+			422, "invalid", "from",
+		},
+		{
+			"usage of too many points", "GET", "/v1/customers/acme/usage?meter=requests&from=2016-01-01T00:00:00Z&to=2026-01-01T00:00:00Z&granularity=hour",
+			"", nil, 422, "invalid", "granularity",
+		},
 	})
 }

@@ -16,7 +16,8 @@ func TestPortalInvoices(t *testing.T) {
 	invoice := n.do("GET", "/v1/customers/billed/invoices", "").is(200).has("items.0.id", n.invoice)
 	due := invoice.num("items.0.amount_due_minor")
 	b.get("/portal/invoices").is(200).says("/portal/invoices/"+n.invoice, "To be paid")
-	page := b.get("/portal/invoices/"+n.invoice).is(200).says(fmt.Sprintf(`<p class="money">$%s.%02d</p>`, grouped(int(due/100)), due%100), "Base price", "12,000,000 used, 10 million included", "2,000,000 × $0.000004")
+	page := b.get("/portal/invoices/"+n.invoice).is(200).says(fmt.Sprintf(`<p class="money">$%s.%02d</p>`, grouped(int(due/100)), due%100), "Base price",
+		"12,000,000 used, 10 million included", "2,000,000 × $0.000004")
 	for i, l := range invoice.at("items.0.lines").([]any) {
 		line := l.(map[string]any)
 		if line["kind"] != "usage" {
@@ -45,7 +46,10 @@ func TestPortalInvoices(t *testing.T) {
 	other := n.browser().enter(n, "acme")
 	other.get("/portal/invoices/" + n.invoice).is(404)
 	other.get("/portal/invoices/" + n.invoice + "/lines/1").is(404)
-	for _, path := range []string{"/portal/invoices/x", "/portal/invoices/" + n.invoice + "/lines/99", "/portal/invoices/" + n.invoice + "/lines/-1", "/portal/invoices/file/" + n.invoice + ".exe", "/portal/invoices/file/..%2Fkeys.html"} {
+	for _, path := range []string{
+		"/portal/invoices/x", "/portal/invoices/" + n.invoice + "/lines/99", "/portal/invoices/" + n.invoice + "/lines/-1",
+		"/portal/invoices/file/" + n.invoice + ".exe", "/portal/invoices/file/..%2Fkeys.html",
+	} {
 		b.get(path).is(404)
 	}
 	b.get("/portal/invoices?cursor=x").is(422)
@@ -59,7 +63,8 @@ func TestPortalCreditNotes(t *testing.T) {
 	n.northwind()
 	n.billed()
 	invoice := n.do("GET", "/v1/customers/billed/invoices", "").has("items.0.id", n.invoice).str("items.0.number")
-	note := n.do("POST", "/v1/invoices/"+n.invoice+"/credit-notes", `{"lines":[{"n":1,"amount_minor":1234}],"reason":"an outage","to":"outside","id":"note"}`).is(201)
+	note := n.do("POST", "/v1/invoices/"+n.invoice+"/credit-notes",
+		`{"lines":[{"n":1,"amount_minor":1234}],"reason":"an outage","to":"outside","id":"note"}`).is(201)
 	number, id := note.str("number"), note.str("id")
 	b := n.browser().enter(n, "billed")
 	b.get("/portal/invoices").is(200).says("/portal/invoices/"+id, number, "Credit note", "Given back")

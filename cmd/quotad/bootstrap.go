@@ -159,7 +159,8 @@ func (n *node) nameSeller(ctx context.Context) error {
 		return err
 	}
 	s.Name = demoSeller
-	_, _, err = n.accounts.PutSeller(ctx, accounts.SellerInput{Seller: s.Seller, CreditNotePrefix: s.CreditNotePrefix}, plans.Precondition{Given: true, ETags: []string{s.ETag()}})
+	_, _, err = n.accounts.PutSeller(ctx, accounts.SellerInput{Seller: s.Seller, CreditNotePrefix: s.CreditNotePrefix},
+		plans.Precondition{Given: true, ETags: []string{s.ETag()}})
 	if errors.Is(err, plans.ErrPrecondition) { // somebody has named it just now
 		err = nil
 	}

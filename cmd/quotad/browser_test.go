@@ -77,7 +77,10 @@ func pageRows() []pageRow {
 		{name: "customer's usage", path: "/admin/customers/acme/usage", as: "admin", says: "Days of your own"},
 		{name: "customer's settings", path: "/admin/customers/acme/settings", as: "admin", says: "Change the customer"},
 		{name: "customer's plan", path: "/admin/customers/acme/plan", as: "admin", says: "Change the plan"},
-		{name: "ways to a plan", path: "/admin/customers/coming/plan?plan=grown", as: "admin", says: "Scheduled|Drop it|Change now|When the paid base price ends|Invoice then|Next invoice|unused"},
+		{
+			name: "ways to a plan", path: "/admin/customers/coming/plan?plan=grown", as: "admin",
+			says: "Scheduled|Drop it|Change now|When the paid base price ends|Invoice then|Next invoice|unused",
+		},
 		{name: "no way to a plan", path: "/admin/customers/coming/plan?plan=nothing&plan_version=3", as: "admin", says: "There is no such plan", loud: true},
 		{name: "scheduled", path: "/portal", as: "coming", says: "the plan is Grown|Gigabytes"},
 		{name: "scheduled plan", path: "/portal/plan", as: "coming", says: "the plan is Grown|$99.00 a month"},
@@ -104,9 +107,11 @@ func pagesWorld(t testing.TB, closeDelay string) *testNode {
 	n := start(t, "", "--brand-name=Northwind", "--portal-return-origins=https://app.example.com", "--close-delay="+closeDelay)
 	n.northwind()
 	// Its name stands for no address, so nothing is delivered.
-	n.webhook = n.do("POST", "/v1/webhooks", `{"url":"https://hooks.example.invalid/a-path-that-is-so-long-that-no-line-of-a-narrow-page-has-room-for-all-of-it/quotad"}`).is(201).str("id")
+	n.webhook = n.do("POST", "/v1/webhooks",
+		`{"url":"https://hooks.example.invalid/a-path-that-is-so-long-that-no-line-of-a-narrow-page-has-room-for-all-of-it/quotad"}`).is(201).str("id")
 	n.do("PUT", "/v1/plans/none", `{"name":"None","currency":"USD","interval":"month"}`).is(201)
-	n.do("PUT", "/v1/customers/empty", `{"name":"Nobody <script>alert(1)</script> & Söhne, a name that is so long that no header has room for all of it","plan":"none"}`).is(201)
+	n.do("PUT", "/v1/customers/empty",
+		`{"name":"Nobody <script>alert(1)</script> & Söhne, a name that is so long that no header has room for all of it","plan":"none"}`).is(201)
 	n.do("PUT", "/v1/customers/closed", `{"name":"Closed","plan":"none"}`).is(201)
 	var limits []string
 	for i := range 20 {
@@ -122,8 +127,10 @@ func pagesWorld(t testing.TB, closeDelay string) *testNode {
 	n.do("PUT", "/v1/customers/clocked", `{"name":"Clocked","plan":"pro","timezone":"Europe/Berlin","test_clock":"spring"}`).is(201)
 	n.do("POST", "/v1/hits", `{"customer":"clocked","meter":"requests","cost":5000}`).is(200)
 	n.billed()
-	n.do("PUT", "/v1/plans/tiered", `{"name":"Tiered","currency":"EUR","interval":"year","base_price_minor":120000,"base_in":"advance","minimum_minor":5000,"prices":[
-		{"meter":"requests","model":"graduated","tiers":[{"up_to":1000,"unit_price":"0.10","flat_price":"5"},{"up_to":null,"unit_price":"0.00004"}],"included":100,"maximum_minor":100000},
+	n.do("PUT", "/v1/plans/tiered",
+		`{"name":"Tiered","currency":"EUR","interval":"year","base_price_minor":120000,"base_in":"advance","minimum_minor":5000,"prices":[
+		{"meter":"requests","model":"graduated","tiers":[{"up_to":1000,"unit_price":"0.10","flat_price":"5"},{"up_to":null,"unit_price":"0.00004"}],
+			"included":100,"maximum_minor":100000},
 		{"meter":"exports","model":"package","package_size":1000,"package_price":"7.50"},
 		{"meter":"tokens","model":"volume","tiers":[{"up_to":1000000,"unit_price":"0.002"},{"up_to":null,"unit_price":"0.001"}],"minimum_minor":100}]}`).is(201)
 	n.do("PUT", "/v1/customers/tiered", `{"name":"Tiered","plan":"tiered"}`).is(201)
@@ -162,7 +169,8 @@ func openWindow(t testing.TB, n *testNode) *window {
 	if program == "" {
 		t.Fatal("there is no Chromium: scripts/deps.sh chromium installs it")
 	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(program), chromedp.Flag("disable-quic", true), chromedp.WSURLReadTimeout(testkit.Patience))
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(program), chromedp.Flag("disable-quic", true),
+		chromedp.WSURLReadTimeout(testkit.Patience))
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -353,8 +361,14 @@ func (w *window) view(v pageView) {
 func (w *window) emulate(v pageView) {
 	w.t.Helper()
 	w.shown = v
-	call(w, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: v.width, Height: v.height, DeviceScaleFactor: v.scale, Mobile: v.width < 600})
-	call(w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: v.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+	call(w, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: v.width, Height: v.height, DeviceScaleFactor: v.scale,
+		Mobile: v.width < 600,
+	})
+	call(w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{
+		Name:  "prefers-color-scheme",
+		Value: v.scheme,
+	}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 }
 
 // look opens a page at a width in a colour scheme.

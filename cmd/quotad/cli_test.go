@@ -36,7 +36,10 @@ func TestHelp(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Errorf("code %d: %s", code, errs)
 	}
-	for _, command := range []string{"serve", "migrate up", "migrate down", "migrate status", "keys create", "keys list", "keys revoke", "settings list", "settings set", "reconcile", "repair clock", "version", "openapi"} {
+	for _, command := range []string{
+		"serve", "migrate up", "migrate down", "migrate status", "keys create", "keys list", "keys revoke", "settings list",
+		"settings set", "reconcile", "repair clock", "version", "openapi",
+	} {
 		if !strings.Contains(out, "\n  "+command+" ") {
 			t.Errorf("help does not name %q:\n%s", command, out)
 		}
@@ -185,7 +188,8 @@ func TestSettingsFromEnvironmentAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := command.(*settings)
-	if s.AdminKey != "from-a-file-0123456789" || s.Listen != "127.0.0.1:2" || s.Lanes != 7 || !s.Demo || s.LogLevel != "debug" || s.StartTimeout != 7*time.Second || *s.DefaultPlan != "free" || *s.AnonymousTTL != 90*time.Minute || s.IDRetention != nil || s.MaxQueue != 10_000 {
+	if s.AdminKey != "from-a-file-0123456789" || s.Listen != "127.0.0.1:2" || s.Lanes != 7 || !s.Demo || s.LogLevel != "debug" ||
+		s.StartTimeout != 7*time.Second || *s.DefaultPlan != "free" || *s.AnonymousTTL != 90*time.Minute || s.IDRetention != nil || s.MaxQueue != 10_000 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -307,7 +311,8 @@ func TestDatabaseOfBefore(t *testing.T) {
 	}
 	for _, command := range commands[:2] {
 		code, out, errs := cli(t, nil, append(strings.Fields(command), "--data-dir="+dir)...)
-		if code != exitFailed || out != "" || !strings.Contains(errs, "the data directory "+dir+": the schema was made by another build of before") || !strings.Contains(errs, "make db-reset CONFIRM=yes") {
+		if code != exitFailed || out != "" || !strings.Contains(errs, "the data directory "+dir+": the schema was made by another build of before") ||
+			!strings.Contains(errs, "make db-reset CONFIRM=yes") {
 			t.Errorf("%s: code %d: %s%s", command, code, out, errs)
 		}
 	}
@@ -366,7 +371,8 @@ func TestReconcile(t *testing.T) {
 	}
 	const tamper = `UPDATE counters SET units = units - 1 RETURNING 1`
 	query[int](t, n.databaseURL, tamper)
-	if r := check(1); r.OK || r.Checks[0].Rows != 1 || fmt.Sprint(r.Checks[0].Examples) != "[map[customer:acme detail:7 units were charged. Booked are 0 in finished hours and 6 in the running one. expected:7 found:6 meter:requests]]" {
+	if r := check(1); r.OK || r.Checks[0].Rows != 1 ||
+		fmt.Sprint(r.Checks[0].Examples) != "[map[customer:acme detail:7 units were charged. Booked are 0 in finished hours and 6 in the running one. expected:7 found:6 meter:requests]]" {
 		t.Errorf("%+v", r)
 	}
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, meter, 0, 1 FROM counters RETURNING 1`)
@@ -376,7 +382,8 @@ func TestReconcile(t *testing.T) {
 		t.Errorf("the usage of a customer that was forgotten: %+v", r)
 	}
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, 88, 0, 5 FROM counters RETURNING 1`)
-	if r := check(1); r.Checks[0].Rows != 1 || fmt.Sprint(r.Checks[0].Examples) != "[map[customer:acme detail:0 units were charged. Booked are 5 in finished hours and 0 in the running one. expected:0 found:5 meter:id 88]]" {
+	if r := check(1); r.Checks[0].Rows != 1 ||
+		fmt.Sprint(r.Checks[0].Examples) != "[map[customer:acme detail:0 units were charged. Booked are 5 in finished hours and 0 in the running one. expected:0 found:5 meter:id 88]]" {
 		t.Errorf("usage without a counter: %+v", r)
 	}
 }

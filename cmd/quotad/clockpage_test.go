@@ -93,7 +93,8 @@ func TestPagesNameTheirZone(t *testing.T) {
 	n := start(t, "", "--close-delay=0s")
 	n.setUp(monthly, `{"name":"trial","meter":"requests","algorithm":"fixed_window","limit":0,"window":"1h","mode":"shadow"}`)
 	n.do("PUT", "/v1/test-clocks/spring", `{"now":"2026-02-28T18:15:00Z"}`).is(201)
-	n.do("PUT", "/v1/customers/abroad", `{"name":"Abroad","plan":"basic","timezone":"Asia/Kathmandu","billing_anchor":"2026-03-01T00:00:00","test_clock":"spring"}`).is(201)
+	n.do("PUT", "/v1/customers/abroad",
+		`{"name":"Abroad","plan":"basic","timezone":"Asia/Kathmandu","billing_anchor":"2026-03-01T00:00:00","test_clock":"spring"}`).is(201)
 	n.do("POST", "/v1/customers/abroad/charges", `{"id":"one","description":"Set up","amount_minor":900,"currency":"USD"}`).is(201)
 	n.do("PUT", "/v1/test-clocks/spring", `{"now":"2026-04-02T00:00:00Z"}`).is(200)
 	testkit.Eventually(t, "March is billed", func() bool {
@@ -108,9 +109,11 @@ func TestPagesNameTheirZone(t *testing.T) {
 	named := regexp.MustCompile(`imes in ([^<]*)</span>`)
 	here := "/admin/customers/abroad"
 	for path, zone := range map[string]string{
-		here: "Asia/Kathmandu (UTC+5:45)", here + "/billing": "Asia/Kathmandu (UTC+5:45)", here + "/usage": "Asia/Kathmandu (UTC+5:45)", here + "/settings": "Asia/Kathmandu (UTC+5:45)",
+		here: "Asia/Kathmandu (UTC+5:45)", here + "/billing": "Asia/Kathmandu (UTC+5:45)", here + "/usage": "Asia/Kathmandu (UTC+5:45)", here +
+			"/settings": "Asia/Kathmandu (UTC+5:45)",
 		"/admin/invoices/" + n.invoice: "Asia/Kathmandu (UTC+5:45)", "/admin/invoices?customer=abroad&test_clock=any": "Asia/Kathmandu (UTC+5:45)",
-		"/admin": "UTC", "/admin/customers": "UTC", "/admin/invoices": "UTC", "/admin/plans": "UTC", "/admin/plans/basic/versions": "UTC", "/admin/keys": "UTC", "/admin/audit": "UTC", "/admin/meters": "UTC",
+		"/admin": "UTC", "/admin/customers": "UTC", "/admin/invoices": "UTC", "/admin/plans": "UTC", "/admin/plans/basic/versions": "UTC",
+		"/admin/keys": "UTC", "/admin/audit": "UTC", "/admin/meters": "UTC",
 	} {
 		text := b.get(path).is(200).text
 		got := named.FindAllStringSubmatch(text, -1)
@@ -160,7 +163,8 @@ func TestCardsKeepTheirPlaces(t *testing.T) {
 	}
 	pause(w)
 	eval[int](w, `document.querySelector("[data-live-sign] button").click();0`)
-	w.settles("the page to load itself again", `document.readyState === "complete" && `+liveState+` === "live" && performance.getEntriesByType("navigation")[0].type === "reload"`)
+	w.settles("the page to load itself again",
+		`document.readyState === "complete" && `+liveState+` === "live" && performance.getEntriesByType("navigation")[0].type === "reload"`)
 	if got := eval[string](w, order); got != before {
 		t.Errorf("when the page loads itself again, the cards become %s", got)
 	}

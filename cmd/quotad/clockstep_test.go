@@ -255,7 +255,8 @@ func (s *stepping) repair(key string) {
 		}
 		return r, code
 	}
-	if r, code := repair("--dry-run"); code != 0 || r.Ahead != 2 || r.Brought != 0 || r.Furthest < (longStep-aside).Seconds() || r.Furthest > longStep.Seconds() || r.Offset > 1 || r.Offset < -1 {
+	if r, code := repair("--dry-run"); code != 0 || r.Ahead != 2 || r.Brought != 0 || r.Furthest < (longStep-aside).Seconds() ||
+		r.Furthest > longStep.Seconds() || r.Offset > 1 || r.Offset < -1 {
 		s.Errorf("%s and acme are ahead, and it says %+v, code %d", key, r, code)
 	}
 	brought := 0

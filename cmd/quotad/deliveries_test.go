@@ -86,5 +86,6 @@ func TestDeliveriesBesideHits(t *testing.T) {
 	if is := different.Load(); is != int64(events) {
 		t.Fatalf("%d of %d events were delivered in %s", is, events, time.Since(began))
 	}
-	t.Logf("%d deliveries in %s; hits went on at %.2f of their rate, %.0f/s of %.0f/s", events, time.Since(began).Round(time.Millisecond), beside/alone, beside, alone)
+	t.Logf("%d deliveries in %s; hits went on at %.2f of their rate, %.0f/s of %.0f/s", events, time.Since(began).Round(time.Millisecond), beside/alone,
+		beside, alone)
 }

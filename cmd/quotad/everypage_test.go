@@ -22,7 +22,8 @@ func listedPages(t testing.TB) (all []listedPage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := strings.NewReplacer("{$}", "", "{key}", "acme", "{id}", "x", "{limit}", "hourly", "{plan}", "basic", "{meter}", "requests", "{n}", "1", "{file}", "x.pdf", "{token}", "x")
+	place := strings.NewReplacer("{$}", "", "{key}", "acme", "{id}", "x", "{limit}", "hourly", "{plan}", "basic", "{meter}", "requests", "{n}", "1",
+		"{file}", "x.pdf", "{token}", "x")
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
@@ -65,7 +66,10 @@ func sessionsOfAllKinds(n *testNode) *everybody {
 	left := n.browser().enter(n, "acme").keeping(func(b *browser) { b.post("/portal/leave", nil).is(200) })
 	leftAdmin := n.signedIn(testAdminKey).keeping(func(b *browser) { b.post("/admin/sign-out", nil).is(303) })
 	all.signedOut = map[string]*browser{"nobody": n.browser(), "an admin": all.admin, "an expired session": expired, "a session that was left": left}
-	all.notStaff = map[string]*browser{"nobody": n.browser(), "a customer": all.acme, "an expired session": expiredAdmin, "a session that was left": leftAdmin, "a session of a revoked key": revoked}
+	all.notStaff = map[string]*browser{
+		"nobody": n.browser(), "a customer": all.acme, "an expired session": expiredAdmin,
+		"a session that was left": leftAdmin, "a session of a revoked key": revoked,
+	}
 	return all
 }
 
@@ -184,7 +188,10 @@ func supporterMay(path string) bool {
 func (n *testNode) stands() string {
 	n.t.Helper()
 	var all strings.Builder
-	for _, path := range []string{"/v1/customers", "/v1/meters", "/v1/plans", "/v1/keys", "/v1/customers/acme/overrides", "/v1/customers/acme/credits", "/v1/invoices"} {
+	for _, path := range []string{
+		"/v1/customers", "/v1/meters", "/v1/plans", "/v1/keys", "/v1/customers/acme/overrides", "/v1/customers/acme/credits",
+		"/v1/invoices",
+	} {
 		all.WriteString(used.ReplaceAllString(string(n.do("GET", path, "").is(200).raw), ""))
 	}
 	return all.String()

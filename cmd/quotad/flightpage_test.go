@@ -55,7 +55,8 @@ func TestCardsShowOpenReservations(t *testing.T) {
 	n.reserve(3, 9*time.Minute, "bob")
 	ends := n.do("GET", "/v1/customers/acme/reservations?limit=1", "").is(200).str("items.0.expires_at")
 	flying := card("flight", "")
-	says(flying, "<dt>In flight</dt><dd>10</dd>", fmt.Sprintf(`3 jobs</span> <span>ends in <time datetime=%q data-countdown>`, ends), "1 job</span>", "<li>and 3 more jobs</li>")
+	says(flying, "<dt>In flight</dt><dd>10</dd>", fmt.Sprintf(`3 jobs</span> <span>ends in <time datetime=%q data-countdown>`, ends), "1 job</span>",
+		"<li>and 3 more jobs</li>")
 	if rows := strings.Count(flying, "ends in"); rows != 5 {
 		t.Errorf("%d reservations are shown", rows)
 	}

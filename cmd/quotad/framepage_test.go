@@ -38,13 +38,15 @@ func TestPagesKeepTheirTabs(t *testing.T) {
 		if got := eval[[]string](w, `[...document.querySelectorAll("nav a")].map(e => e.innerText)`); strings.Join(got, " ") != strings.Join(row.tabs, " ") {
 			t.Errorf("%s: the menu is %q", row.path, got)
 		}
-		if text := eval[string](w, `document.querySelector("main").innerText`); !strings.Contains(text, "cannot be shown just now") && !strings.Contains(text, "no such page") {
+		if text := eval[string](w, `document.querySelector("main").innerText`); !strings.Contains(text, "cannot be shown just now") &&
+			!strings.Contains(text, "no such page") {
 			t.Errorf("%s says %q", row.path, text)
 		}
 		if on := eval[[]string](w, `[...document.querySelectorAll("main a")].map(e => e.innerText)`); len(on) == 0 {
 			t.Errorf("%s leads nowhere", row.path)
 		}
-		if text := eval[string](w, `document.body.innerText`); strings.Contains(text, "Customer\n") || strings.Contains(text, "bootstrap") || strings.Contains(text, "Sign out") {
+		if text := eval[string](w, `document.body.innerText`); strings.Contains(text, "Customer\n") || strings.Contains(text, "bootstrap") ||
+			strings.Contains(text, "Sign out") {
 			t.Errorf("%s names somebody: %s", row.path, text)
 		}
 	}

@@ -25,7 +25,8 @@ func TestGatewaysReplayed(t *testing.T) {
 		"X-Forwarded-Uri: /orders?dry_run=true&meter=cheap", "X-Quotad-Customer: acme", "X-Quotad-Key: " + key, "Accept-Encoding: gzip",
 	}, "\r\n") + "\r\n\r\n"
 	envoy := strings.Join([]string{
-		"POST /v1/authorize/orders/17?dry_run=true&meter=cheap&cost=0&deny_status=200 HTTP/1.1", "host: 127.0.0.1:8080", "content-length: 0", "x-envoy-internal: true",
+		"POST /v1/authorize/orders/17?dry_run=true&meter=cheap&cost=0&deny_status=200 HTTP/1.1", "host: 127.0.0.1:8080", "content-length: 0",
+		"x-envoy-internal: true",
 		"x-forwarded-for: 192.0.2.9", "x-quotad-customer: acme", "x-quotad-key: " + key, "x-quotad-meter: requests",
 	}, "\r\n") + "\r\n\r\n"
 	conn, err := net.DialTimeout("tcp", strings.TrimPrefix(n.url, "http://"), 5*time.Second)

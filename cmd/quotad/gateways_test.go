@@ -267,7 +267,8 @@ func (k *gatewayKind) admits(t *testing.T, n *testNode, u *upstream, ask asking)
 func (k *gatewayKind) refuses(t *testing.T, n *testNode, u *upstream, ask asking) {
 	t.Helper()
 	status, header, text := ask("key-of-acme", "GET", "/", "")
-	if status != 429 || header.Get("Retry-After") == "" || !strings.Contains(header.Get("RateLimit"), `"hourly";r=0`) || !strings.Contains(text, "Limit hourly is used up.") {
+	if status != 429 || header.Get("Retry-After") == "" || !strings.Contains(header.Get("RateLimit"), `"hourly";r=0`) ||
+		!strings.Contains(text, "Limit hourly is used up.") {
 		t.Errorf("refused: %d %v %s", status, header, text)
 	}
 	if status, _, _ := ask("", "GET", "/", ""); status != 401 {

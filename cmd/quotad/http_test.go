@@ -79,7 +79,10 @@ func TestSlowAndChattyClientsAreCut(t *testing.T) {
 		{"stops in the body", head + "Content-Length: 100\r\n\r\n{\"customer\":\"acme\",", "408", 20 * time.Second},
 		{"has a huge head", head + "X-Filler: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "431", 5 * time.Second},
 		{"announces a huge body", head + "Content-Length: 999999999\r\n\r\n{", "413", 5 * time.Second},
-		{"sends a huge body in chunks", head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 20), "413", 15 * time.Second},
+		{
+			"sends a huge body in chunks", head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 20),
+			"413", 15 * time.Second,
+		},
 	}
 	var all sync.WaitGroup
 	for _, c := range clients {
@@ -161,7 +164,15 @@ func TestTLSAndMetricsListener(t *testing.T) {
 	if err != nil || response.StatusCode != 200 {
 		t.Fatal(response.Status, err)
 	}
-	for _, name := range []string{"quotad_build_info", "quotad_engine_batches_total", "quotad_engine_refused_from_memory_total", "quotad_customers_evicted_total", "quotad_counters_removed_total", "quotad_events_numbered_total", "quotad_webhook_attempts_total", "quotad_clock_age_seconds", "quotad_clock_offset_seconds", "quotad_clock_steps_total", "quotad_pool_connections", "quotad_body_memory_bytes", "quotad_body_memory_refused_total", "quotad_body_memory_over_share_total", "quotad_engine_refusals_lost_total", "quotad_engine_over_share_total", "quotad_batches_over_share_total", "quotad_engine_new_values_refused_total", "quotad_failed_keys_total", "quotad_billing_periods_closed_total", "quotad_billing_invoices_finalized_total", "quotad_billing_failed_total", "quotad_billing_blocked", "quotad_billing_oldest_due_seconds", "go_goroutines"} {
+	for _, name := range []string{
+		"quotad_build_info", "quotad_engine_batches_total", "quotad_engine_refused_from_memory_total",
+		"quotad_customers_evicted_total", "quotad_counters_removed_total", "quotad_events_numbered_total", "quotad_webhook_attempts_total",
+		"quotad_clock_age_seconds", "quotad_clock_offset_seconds", "quotad_clock_steps_total", "quotad_pool_connections", "quotad_body_memory_bytes",
+		"quotad_body_memory_refused_total", "quotad_body_memory_over_share_total", "quotad_engine_refusals_lost_total", "quotad_engine_over_share_total",
+		"quotad_batches_over_share_total", "quotad_engine_new_values_refused_total", "quotad_failed_keys_total", "quotad_billing_periods_closed_total",
+		"quotad_billing_invoices_finalized_total", "quotad_billing_failed_total", "quotad_billing_blocked", "quotad_billing_oldest_due_seconds",
+		"go_goroutines",
+	} {
 		if !strings.Contains(string(text), "\n"+name) {
 			t.Errorf("no metric %s", name)
 		}

@@ -35,9 +35,11 @@ func newInsides(n *node) *insides {
 		return prometheus.NewDesc("quotad_"+name, help, labels, nil)
 	}
 	return &insides{
-		node:     n,
-		degraded: desc("degraded_seconds_total", "Seconds in which /readyz said degraded, by reason: unreachable, read-only, refused, slow, changes-late, pooler.", "reason"),
-		errors:   desc("database_errors_total", "Errors that the database said on any connection, by the class of their SQLSTATE: its first two characters.", "class"),
+		node: n,
+		degraded: desc("degraded_seconds_total",
+			"Seconds in which /readyz said degraded, by reason: unreachable, read-only, refused, slow, changes-late, pooler.", "reason"),
+		errors: desc("database_errors_total",
+			"Errors that the database said on any connection, by the class of their SQLSTATE: its first two characters.", "class"),
 		sessions: desc("engine_sessions_made_total", "Sessions of the database that were made to charge hits, by the way of charging: lane or locked.", "way"),
 		queue:    desc("engine_queue", "Hits and operations that wait now, by the way of charging.", "way"),
 		changes:  desc("changes_age_seconds", "Time since this node last confirmed that it has seen all changes of plans and customers."),
@@ -57,7 +59,8 @@ func newInsides(n *node) *insides {
 		idsAge:        desc("ids_turn_age_seconds", "How long the present table of ids has had its turn."),
 		idsOverdue:    desc("ids_turn_overdue_seconds", "For how long its turn should have ended: old ids are not dropped."),
 		tablesAsked:   desc("tables_age_seconds", "Time since the sizes of tables were read."),
-		diskFree:      desc("disk_free_bytes", "What the embedded server may still write on the disk of --data-dir. Linux only; a server of your own is watched by its machine's exporter."),
+		diskFree: desc("disk_free_bytes",
+			"What the embedded server may still write on the disk of --data-dir. Linux only; a server of your own is watched by its machine's exporter."),
 	}
 }
 

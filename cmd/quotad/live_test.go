@@ -28,7 +28,14 @@ func TestLivePages(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		do   func(t *testing.T, w *window, other *testNode)
-	}{{"within a second", hitsShow}, {"each load", loadsGoLive}, {"paused", pausedStands}, {"countdowns", countdownsCount}, {"hidden", hiddenHoldsNone}, {"restart", outlastsRestart}} {
+	}{
+		{"within a second", hitsShow},
+		{"each load", loadsGoLive},
+		{"paused", pausedStands},
+		{"countdowns", countdownsCount},
+		{"hidden", hiddenHoldsNone},
+		{"restart", outlastsRestart},
+	} {
 		t.Run(part.name, func(t *testing.T) {
 			w.t = t
 			w.as("acme")

@@ -50,7 +50,8 @@ func TestCostIsSentSeldom(t *testing.T) {
 	t.Parallel()
 	n := start(t, "", "--close-delay=1h")
 	n.setUp()
-	n.do("PUT", "/v1/plans/basic", `{"name":"Plan","currency":"USD","interval":"month","prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"}]}`, "If-Match: *").is(201)
+	n.do("PUT", "/v1/plans/basic", `{"name":"Plan","currency":"USD","interval":"month","prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"}]}`,
+		"If-Match: *").is(201)
 	n.do("PUT", "/v1/customers/new", `{"name":"New","plan":"basic","timezone":"UTC"}`).is(201)
 	_, lines := n.browser().enter(n, "new").stream("/portal/live")
 	limits, costs, beaten := 0, 0, 0

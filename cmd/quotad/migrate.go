@@ -63,7 +63,8 @@ func (m *migrateDown) warn(ctx context.Context, url string, options postgres.Mig
 			return err
 		}
 		_, down, _ := strings.Cut(string(text), "-- +goose Down\n")
-		return badSetting("yes", "is needed to take back %s, which cannot be undone and deletes all data in what it drops:\n\n%s\nMake a backup with pg_dump, stop every quotad on the database, and run this again with --yes", one.Name, down)
+		return badSetting("yes", "is needed to take back %s, which cannot be undone and deletes all data in what it drops:\n\n%s\nMake a backup with pg_dump, stop every quotad on the database, and run this again with --yes",
+			one.Name, down)
 	}
 	return postgres.ErrNothingToRevert
 }

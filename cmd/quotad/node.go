@@ -95,7 +95,8 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.clock.Within, n.clock.Width = s.patience, s.patience
 	hooks := accounts.NewHooks(n.clock.Now, *s.CloseDelay)
 	n.catalog = catalog.New(n.pool, catalog.Options{
-		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Caps: hooks.CapPeriods, Within: s.patience, Log: log,
+		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan,
+		Caps: hooks.CapPeriods, Within: s.patience, Log: log,
 	})
 	n.store = store.New(n.pool, store.Options{Committed: n.catalog.Committed, Billing: hooks.Billing(), Steady: n.clock.Steady, Within: s.patience})
 	n.engine, err = quota.NewEngine(quota.Options{
@@ -129,7 +130,8 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, DecideWithin: s.DecideWithin, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
 		},
 		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}), Webhooks: n.webhooks, Sender: n.sender,
-		PublicURL: s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version, Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
+		PublicURL: s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version,
+		Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
 	})
 	n.measure(s, registry)
 	background := n.work(ctx, s)

@@ -136,7 +136,8 @@ func TestDatabaseThatRefuses(t *testing.T) {
 		n.hit(1).is(503).has("type", "/problems/database-refuses").headerIs("Retry-After", "1")
 	}
 	n.do("GET", "/readyz", "").is(200).has("status", "degraded").has("reason", "the database does not serve this node (SQLSTATE 42501): see its log")
-	if metrics := string(n.do("GET", "/metrics", "").is(200).raw); !strings.Contains(metrics, "quotad_degraded 1\n") || !strings.Contains(metrics, `quotad_hits_total{outcome="database-refuses"} 5`) {
+	if metrics := string(n.do("GET", "/metrics", "").is(200).raw); !strings.Contains(metrics, "quotad_degraded 1\n") ||
+		!strings.Contains(metrics, `quotad_hits_total{outcome="database-refuses"} 5`) {
 		t.Errorf("the metrics do not tell:\n%s", metrics)
 	}
 	if said := strings.Count(n.log.String(), "hits cannot be charged"); said != 1 {

@@ -107,7 +107,8 @@ func TestOverviewPage(t *testing.T) {
 		})
 		return page
 	}
-	shows(b, "All is well.", "decisions a second on 1 node.", ">50.0 %<", "Fullest customers", `href="/admin/customers/acme"`, "80 %", ">of 5<", "PostgreSQL ", "All changes", `href="/admin/reconcile"`, "Last changes").
+	shows(b, "All is well.", "decisions a second on 1 node.", ">50.0 %<", "Fullest customers", `href="/admin/customers/acme"`, "80 %", ">of 5<",
+		"PostgreSQL ", "All changes", `href="/admin/reconcile"`, "Last changes").
 		lacks("could not be read", "<script>alert")
 	shows(desk, "All is well.", "80 %").lacks("Last changes", "/admin/reconcile")
 	n.do("GET", "/v1/reconcile", "").is(200)

@@ -24,7 +24,8 @@ const pageFaults = `(width => {
     if (r.width === 0 || e.closest("svg,.visually-hidden,.tip")) continue;
     if (r.right > width + 1 && !e.closest(".table,.tabs")) says("too wide", e, Math.round(r.right));
     if (e.matches(".field,.pair,.panel") && e.scrollWidth > e.clientWidth + 1) says("over its edge", e, e.scrollWidth - e.clientWidth);
-    if (width <= 640 && e.matches(".table") && e.checkVisibility() && e.scrollWidth > e.clientWidth + 1) says("a table to be moved aside", e, e.scrollWidth - e.clientWidth);
+    if (width <= 640 && e.matches(".table") && e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
+      says("a table to be moved aside", e, e.scrollWidth - e.clientWidth);
     if (e.matches("select")) { // its arrow takes some 20 pixels
       const s = getComputedStyle(e);
       pen.font = s.font;
@@ -42,8 +43,10 @@ const pageFaults = `(width => {
   // the contrast in SVG undecided.
   const meets = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-  const rgb = c => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = c; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3) };
-  const light = c => { const [r, g, b] = c.map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b };
+  const rgb = c => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = c; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3) };
+  const light = c => { const [r, g, b] = c.map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b };
   for (const chart of document.querySelectorAll(".chart")) {
     const drawn = [...chart.querySelectorAll("text")].map(e => [e, e.getBoundingClientRect()]).filter(([, r]) => r.width > 0);
     const bars = [...chart.querySelectorAll("rect.admitted,rect.refused")].map(e => e.getBoundingClientRect());

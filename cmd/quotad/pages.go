@@ -62,7 +62,8 @@ func (s *settings) brand() (page.Brand, error) {
 func checkOrigins(flag string, origins []string) error {
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || origin != u.Scheme+"://"+strings.ToLower(u.Host) || strings.ContainsAny(u.Host, "*;, '") {
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || origin != u.Scheme+"://"+strings.ToLower(u.Host) ||
+			strings.ContainsAny(u.Host, "*;, '") {
 			return badSetting(flag, "must be origins such as https://app.example.com, without a path, not %q", origin)
 		}
 	}

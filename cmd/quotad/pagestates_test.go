@@ -26,21 +26,39 @@ func stateRows() []pageRow {
 		{name: "loading", path: "/playground", then: loading, says: "What gets through|admitted"},
 		{name: "refusals failed", path: "/portal", as: "acme", before: without("refusals"), says: "Refusals could not be read|the period ends with|Live" + stands},
 		{name: "cost failed", path: "/portal", as: "acme", before: without("credits"), says: "The cost could not be read|Recent refusals|Live" + stands},
-		{name: "usage failed", path: "/portal", as: "acme", before: without("usage"), says: "Usage could not be read|Your limits could not be read|would have passed", lacks: "Live"},
-		{name: "limits failed", path: "/portal", as: "acme", before: without("holds"), says: "Your limits could not be read|the last 48 hours|the period ends with|Recent refusals", lacks: "Live"},
+		{
+			name: "usage failed", path: "/portal", as: "acme", before: without("usage"),
+			says: "Usage could not be read|Your limits could not be read|would have passed", lacks: "Live",
+		},
+		{
+			name: "limits failed", path: "/portal", as: "acme", before: without("holds"),
+			says: "Your limits could not be read|the last 48 hours|the period ends with|Recent refusals", lacks: "Live",
+		},
 		{name: "degraded", path: "/portal", as: "acme", before: degrade, says: "impaired|As of |Recent refusals" + stands, lacks: "Live"},
 		{name: "degraded, admin", path: "/admin", as: "admin", before: degradeAll, says: "impaired|One thing needs a look|is degraded"},
-		{name: "out of reach", path: "/portal", as: "acme", before: without("sessions"), says: "This cannot be shown just now|Try again|Refusals|Invoices|Plan", loud: true},
-		{name: "out of reach, admin", path: "/admin/customers", as: "admin", before: without("sessions"), says: "This cannot be shown just now|Try again|Audit|Invoices|The database did not answer", loud: true},
+		{
+			name: "out of reach", path: "/portal", as: "acme", before: without("sessions"),
+			says: "This cannot be shown just now|Try again|Refusals|Invoices|Plan", loud: true,
+		},
+		{
+			name: "out of reach, admin", path: "/admin/customers", as: "admin", before: without("sessions"),
+			says: "This cannot be shown just now|Try again|Audit|Invoices|The database did not answer", loud: true,
+		},
 		{name: "used up", path: "/portal", as: "spent", says: "There are no |Used up|Exceeded"},
 		{name: "names of scripts", path: "/portal/usage?meter=odd&range=48h", as: "spent", says: "</title><script>alert(2)</script>"},
 		{name: "by http from elsewhere", path: "{elsewhere}/portal", says: "Pages need https", loud: true},
 		{name: "from another site", path: "about:blank", as: "acme", then: crossOrigins, says: "This came from another site", loud: true},
-		{name: "not of this scope", path: "/admin/audit", as: "read", says: "This is not for you|scope read, which does not allow this page|Customers|Sign out|Sign in with another key", loud: true},
+		{
+			name: "not of this scope", path: "/admin/audit", as: "read",
+			says: "This is not for you|scope read, which does not allow this page|Customers|Sign out|Sign in with another key", loud: true,
+		},
 		{name: "key asked", path: "/admin/keys", as: "admin", then: askAll, says: "you are signed in with it|revoking it signs you out|Yes, revoke it|Cancel"},
 		{name: "override asked", path: "/admin/customers/many", as: "admin", then: askAll, says: "own limit “l1” counts again|Yes, delete it"},
 		{name: "archive asked", path: "/admin/customers/many/settings", as: "admin", then: askAll, says: "This cannot be undone|Yes, archive it"},
-		{name: "way asked", path: "/admin/customers/coming/plan?plan=grown", as: "admin", then: askAll, says: "The plan stays as it is|This cannot be undone|Yes, do it"},
+		{
+			name: "way asked", path: "/admin/customers/coming/plan?plan=grown", as: "admin", then: askAll,
+			says: "The plan stays as it is|This cannot be undone|Yes, do it",
+		},
 		{name: "draft asked", path: "/admin/plans/pro", as: "admin", then: askAll, says: "What this draft changes is lost|Yes, discard it|Yes, remove"},
 	}
 }
@@ -53,7 +71,8 @@ func (n *testNode) spent() {
 		return fmt.Sprintf(`{"name":%q,"meter":%q,"limit":10,%s}`, name, meter, rest)
 	}
 	n.do("PUT", "/v1/plans/spent", planOf(
-		limit("window", "odd", `"algorithm":"fixed_window","window":"1d"`), limit("soft", "exports", `"algorithm":"fixed_window","window":"calendar_month","mode":"soft"`),
+		limit("window", "odd", `"algorithm":"fixed_window","window":"1d"`),
+		limit("soft", "exports", `"algorithm":"fixed_window","window":"calendar_month","mode":"soft"`),
 		limit("seats", "seats", `"algorithm":"allocation"`), limit("renders", "renders", `"algorithm":"concurrency","ttl":"1h"`),
 		limit("bucket", "tokens", `"algorithm":"token_bucket","window":"365d"`), limit("log", "searches", `"algorithm":"sliding_log","window":"10d"`))).is(201)
 	n.do("PUT", "/v1/customers/spent", `{"name":"<i>Spent</i>","plan":"spent","timezone":"Asia/Kathmandu"}`).is(201)
@@ -69,7 +88,10 @@ func (n *testNode) spent() {
 func (n *testNode) coming() {
 	n.t.Helper()
 	n.do("PUT", "/v1/meters/gigabytes", `{"name":"Gigabytes","unit":"gigabyte","kind":"level"}`).is(201)
-	for _, p := range []struct{ key, name, base, limit string }{{"young", "Young", `120000,"base_in":"advance","base_every":12`, "50"}, {"grown", "Grown", `9900,"base_in":"advance"`, "500"}} {
+	for _, p := range []struct{ key, name, base, limit string }{
+		{"young", "Young", `120000,"base_in":"advance","base_every":12`, "50"},
+		{"grown", "Grown", `9900,"base_in":"advance"`, "500"},
+	} {
 		n.do("PUT", "/v1/plans/"+p.key, `{"name":"`+p.name+`","currency":"USD","interval":"month","base_price_minor":`+p.base+`,
 			"limits":[{"name":"storage","meter":"gigabytes","algorithm":"allocation","limit":`+p.limit+`}],
 			"prices":[{"meter":"gigabytes","model":"per_unit","unit_price":"0.25","included":10}]}`).is(201)
@@ -159,7 +181,8 @@ func degradeAll(w *window) {
 // crossOrigins sends a form from a page of no origin.
 func crossOrigins(w *window) {
 	w.t.Helper()
-	eval[int](w, fmt.Sprintf(`(() => { const f = document.createElement("form"); f.method = "post"; f.action = %q; document.body.append(f); f.submit(); return 0 })()`, w.node.url+"/portal/leave"))
+	eval[int](w, fmt.Sprintf(`(() => { const f = document.createElement("form"); f.method = "post"; f.action = %q; document.body.append(f); f.submit(); return 0 })()`,
+		w.node.url+"/portal/leave"))
 	w.settles("the answer", fmt.Sprintf(`location.href.startsWith(%q) && document.readyState === "complete"`, w.node.url))
 	eval[bool](w, `document.fonts.ready.then(() => true)`)
 }
@@ -200,7 +223,8 @@ func (w *window) open(row *pageRow) {
 
 // place is a row's path on this node.
 func (n *testNode) place(path string) string {
-	return strings.NewReplacer("{invoice}", n.invoice, "{webhook}", n.webhook, "{elsewhere}", strings.Replace(n.url, "127.0.0.1", "quotad.localhost", 1)).Replace(path)
+	return strings.NewReplacer("{invoice}", n.invoice, "{webhook}", n.webhook, "{elsewhere}",
+		strings.Replace(n.url, "127.0.0.1", "quotad.localhost", 1)).Replace(path)
 }
 
 // TestPages: each page and state fits each width, can be used by everybody, and breaks nothing.

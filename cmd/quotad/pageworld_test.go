@@ -50,9 +50,11 @@ func (n *testNode) northwind() {
 	n.do("PUT", "/v1/plans/pro", northwindPlan).is(201)
 	now := time.Now().UTC()
 	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
-	n.do("PUT", "/v1/customers/acme", fmt.Sprintf(`{"name":"Acme GmbH","plan":"pro","timezone":"Europe/Berlin","billing_anchor":"%s"}`, month.Format("2006-01-02T15:04:05"))).is(201)
-	n.do("PUT", "/v1/customers/acme/billing", fmt.Sprintf(`{"starts_at":%q,"buyer":{"name":"Acme GmbH","address":["Hauptstraße 1","10115 Berlin"],"country":"DE"},"taxes":[{"name":"VAT","percent":"19","inclusive":false}]}`,
-		month.Add(-time.Hour).Format(time.RFC3339))).is(200)
+	n.do("PUT", "/v1/customers/acme", fmt.Sprintf(`{"name":"Acme GmbH","plan":"pro","timezone":"Europe/Berlin","billing_anchor":"%s"}`,
+		month.Format("2006-01-02T15:04:05"))).is(201)
+	n.do("PUT", "/v1/customers/acme/billing",
+		fmt.Sprintf(`{"starts_at":%q,"buyer":{"name":"Acme GmbH","address":["Hauptstraße 1","10115 Berlin"],"country":"DE"},"taxes":[{"name":"VAT","percent":"19","inclusive":false}]}`,
+			month.Add(-time.Hour).Format(time.RFC3339))).is(200)
 	n.importUsage(now)
 	n.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":1206}`).is(200)
 	n.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5000}`).is(429)

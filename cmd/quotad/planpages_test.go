@@ -45,8 +45,11 @@ func TestPlanEditorRoundTrip(t *testing.T) {
 	n.northwind()
 	n.do("PUT", "/v1/plans/tiers", `{"name":"Tiers <script>","currency":"JPY","interval":"year","interval_count":2,"base_price_minor":500,"base_in":"advance","minimum_minor":9,"meters":["emails","seats"],
 		"features":{"sso":true,"seats":123456789012345,"note":"a"},
-		"limits":[{"name":"x","meter":"requests","algorithm":"sliding_log","limit":10,"window":"1h","precision":"1s","per":"ip","mode":"shadow","on_outage":"deny"},{"name":"y","meter":"renders","algorithm":"concurrency","limit":3,"ttl":"5m"},{"name":"z","meter":"requests","algorithm":"fixed_window","limit":10,"window":"1h","align":"first_hit"}],
-		"prices":[{"meter":"requests","model":"graduated","included":7,"minimum_minor":1,"maximum_minor":99,"tiers":[{"up_to":10,"unit_price":"0.5","flat_price":"3"},{"up_to":null,"unit_price":"0.25"}]},
+		"limits":[{"name":"x","meter":"requests","algorithm":"sliding_log","limit":10,"window":"1h","precision":"1s","per":"ip","mode":"shadow","on_outage":"deny"},
+			{"name":"y","meter":"renders","algorithm":"concurrency","limit":3,"ttl":"5m"},
+			{"name":"z","meter":"requests","algorithm":"fixed_window","limit":10,"window":"1h","align":"first_hit"}],
+		"prices":[{"meter":"requests","model":"graduated","included":7,"minimum_minor":1,"maximum_minor":99,
+			"tiers":[{"up_to":10,"unit_price":"0.5","flat_price":"3"},{"up_to":null,"unit_price":"0.25"}]},
 			{"meter":"exports","model":"package","package_size":100,"package_price":"1.5"}]}`).is(201)
 	b := n.signedIn(testAdminKey)
 	for _, plan := range []string{"pro", "tiers"} {
@@ -153,7 +156,8 @@ func TestPlanPlayPage(t *testing.T) {
 	f.Set("limits[0].limit", "100")
 	b.post(path, f).is(303)
 	b.get(path+"/play?meter=requests").is(200).says("By the draft", "By what is in force", "hourly", "Limit hourly is used up.", `value="1h"`)
-	b.get(path+"/play?meter=requests&window=1h&steady=200&burst=0&cost=1&pattern=steady&windows=2").is(200).says("<b data-admitted>200</b> admitted", "<b data-refused>200</b> refused")
+	b.get(path+"/play?meter=requests&window=1h&steady=200&burst=0&cost=1&pattern=steady&windows=2").is(200).says("<b data-admitted>200</b> admitted",
+		"<b data-refused>200</b> refused")
 	b.get(path + "/play?window=never").is(422).says("Write a length such as")
 	b.get(path+"/play?compare=1").is(200).says("Against the past 30 days", "1 customer asked for", "Billed", "Refused units count every retry")
 	b.get(path+"/play?compare=1&customer=acme").is(200).says("acme asked for", "Customers refused at least once")

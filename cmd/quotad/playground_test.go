@@ -14,7 +14,10 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	n := start(t, "")
 	w := openWindow(t, n)
 	w.look(1280, "light", "/playground")
-	asked(w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "no-preference"}}})
+	asked(w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{
+		Name:  "prefers-reduced-motion",
+		Value: "no-preference",
+	}}})
 	typed := func(name, value string) {
 		t.Helper()
 		eval[bool](w, `(() => { const e = document.querySelector("form[data-play]").elements["`+name+`"]; e.value = "`+value+`"; return e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
@@ -39,7 +42,8 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	for range 3 {
 		eval[bool](w, `document.querySelector("[data-hit]").click() || true`)
 	}
-	w.until("the third hit to be refused", `document.querySelector(".said")?.textContent.includes("is refused, and would pass at") && document.querySelector("#hits").value.split(" ").length === 3`)
+	w.until("the third hit to be refused",
+		`document.querySelector(".said")?.textContent.includes("is refused, and would pass at") && document.querySelector("#hits").value.split(" ").length === 3`)
 	if address := eval[string](w, `location.search`); !strings.Contains(address, "pattern=own") || !strings.Contains(address, "hits=0.000+") {
 		t.Errorf("the address is %s", address)
 	}
@@ -53,10 +57,17 @@ func TestPlaygroundInABrowser(t *testing.T) {
 // planRows are the rows of the playground and of the plan editor.
 func planRows() []pageRow {
 	return []pageRow{
-		{name: "playground, GitHub", path: "/playground?limit=5000&window=1h&algorithm=fixed_window&pattern=edge&windows=3&steady=300&burst=3400", says: "7,100 units through"},
+		{
+			name: "playground, GitHub", path: "/playground?limit=5000&window=1h&algorithm=fixed_window&pattern=edge&windows=3&steady=300&burst=3400",
+			says: "7,100 units through",
+		},
 		{name: "playground, own hits", path: "/playground?limit=3&window=10s&pattern=own&hits=0+1+2+2.5+9+11x3", says: "is refused"},
 		{name: "playground, wrong", path: "/playground?limit=-5&window=soon&steady=999999&pattern=own&hits=never", says: "Write a whole number", loud: true},
-		{name: "playground, all wrong", path: "/playground?limit=x&window=y&capacity=z&cost=0&steady=w&burst=v&windows=99&pattern=own&hits=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa&algorithm=none", says: "of at most 15 digits", loud: true},
+		{
+			name: "playground, all wrong",
+			path: "/playground?limit=x&window=y&capacity=z&cost=0&steady=w&burst=v&windows=99&pattern=own&hits=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa&algorithm=none",
+			says: "of at most 15 digits", loud: true,
+		},
 		{name: "plan editor", path: "/admin/plans/pro", as: "admin", says: "draft of version 2"},
 		{name: "plan editor, problems", path: "/admin/plans/tiered", as: "admin", says: "keep this draft from being published"},
 		{name: "plan editor, JSON", path: "/admin/plans/pro?json", as: "admin", says: "The plan as JSON"},
@@ -73,8 +84,10 @@ func planRows() []pageRow {
 // since. limits are those of the plan many.
 func (n *testNode) drafts(limits []string) {
 	n.t.Helper()
-	n.do("PUT", "/v1/plans/pro/draft", strings.NewReplacer(`"limit":5000`, `"limit":4000`, `"included":10000000`, `"included":5000000`).Replace(northwindPlan)).is(201)
-	n.do("PUT", "/v1/plans/tiered/draft", `{"name":"Tiered","currency":"USD","interval":"year","limits":[{"name":"a limit whose name says a lot","meter":"nothing","algorithm":"fixed_window","window":"soon"}],"prices":[{"meter":"requests","model":"package"}]}`).is(201)
+	n.do("PUT", "/v1/plans/pro/draft", strings.NewReplacer(`"limit":5000`, `"limit":4000`, `"included":10000000`,
+		`"included":5000000`).Replace(northwindPlan)).is(201)
+	n.do("PUT", "/v1/plans/tiered/draft",
+		`{"name":"Tiered","currency":"USD","interval":"year","limits":[{"name":"a limit whose name says a lot","meter":"nothing","algorithm":"fixed_window","window":"soon"}],"prices":[{"meter":"requests","model":"package"}]}`).is(201)
 	n.do("PUT", "/v1/plans/many/draft", planOf(limits[:19]...)).is(201)
 	n.do("PUT", "/v1/plans/many", planOf(limits[1:]...), `If-Match: "1"`).is(201)
 }

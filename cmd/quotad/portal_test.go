@@ -74,7 +74,8 @@ func TestSessionsEnd(t *testing.T) {
 	n := start(t, "")
 	n.setUp(hourly)
 	made := n.do("POST", "/v1/portal-sessions", `{"customer":"acme"}`).is(201)
-	if until, err := time.Parse(time.RFC3339, made.str("expires_at")); err != nil || time.Until(until) < 9*time.Minute || time.Until(until) > 10*time.Minute+10*time.Second {
+	if until, err := time.Parse(time.RFC3339, made.str("expires_at")); err != nil || time.Until(until) < 9*time.Minute ||
+		time.Until(until) > 10*time.Minute+10*time.Second {
 		t.Errorf("a link is valid until %s", made.str("expires_at"))
 	}
 	old := strings.TrimPrefix(made.str("url"), n.url)
@@ -86,7 +87,8 @@ func TestSessionsEnd(t *testing.T) {
 	if left := time.Until(time.UnixMicro(first)); left < 58*time.Minute || left > 61*time.Minute {
 		t.Errorf("an idle session lasts %s", left)
 	}
-	if until := query[time.Time](t, n.databaseURL, "SELECT (data->>'until')::timestamptz FROM sessions"); time.Until(until) < 7*time.Hour+58*time.Minute || time.Until(until) > 8*time.Hour+time.Minute {
+	if until := query[time.Time](t, n.databaseURL,
+		"SELECT (data->>'until')::timestamptz FROM sessions"); time.Until(until) < 7*time.Hour+58*time.Minute || time.Until(until) > 8*time.Hour+time.Minute {
 		t.Errorf("a session lasts until %s", until)
 	}
 	b.get("/portal").is(200)
@@ -152,7 +154,8 @@ func TestCustomersAskForPlans(t *testing.T) {
 		n.do("PUT", "/v1/plans/"+plan, `{"name":"The `+plan+` <i>","currency":"USD","interval":"month","base_price_minor":5000,"base_in":"advance"}`).is(201)
 	}
 	b := n.browser().enter(n, "acme")
-	b.get("/portal/plan").is(200).says("Other plans", "The large &lt;i&gt;", "$50.00 a month", "Ask for this plan").lacks("secret", "unwritten", "You asked", `action="/portal/plan/basic"`)
+	b.get("/portal/plan").is(200).says("Other plans", "The large &lt;i&gt;", "$50.00 a month", "Ask for this plan").lacks("secret", "unwritten",
+		"You asked", `action="/portal/plan/basic"`)
 	b.post("/portal/plan/secret", nil).is(404)
 	b.post("/portal/plan/unwritten", nil).is(422)
 	for range 2 {
@@ -365,7 +368,8 @@ func TestOverviewIsTheQuota(t *testing.T) {
 	due := n.do("GET", "/v1/customers/acme/invoices/upcoming", "").is(200).num("amount_due_minor")
 	page.says(fmt.Sprintf(`<p class="money">$%s.%02d</p>`, grouped(int(due/100)), due%100))
 	page.says("5,000 each clock hour", "200 at once, refilled at 200 a day", "16 million each calendar month", "25 at any time",
-		"5 at the same time", "20 in any 15 minutes, for each ip", "60 in any minute", "Closed: your plan lets none through", "310</strong> <span>e-mails this period")
+		"5 at the same time", "20 in any 15 minutes, for each ip", "60 in any minute", "Closed: your plan lets none through",
+		"310</strong> <span>e-mails this period")
 }
 
 // between is the text after a mark, up to the next end.

@@ -61,7 +61,8 @@ func TestCausesThatFailHits(t *testing.T) {
 	execute(t, n.databaseURL, `CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'row % is broken', NEW.version; END$$`)
 	execute(t, n.databaseURL, `CREATE TRIGGER broken BEFORE UPDATE ON counters FOR EACH ROW EXECUTE FUNCTION broken()`)
 	for i := range 40 {
-		n.do("POST", "/v1/hits", hitOf("acme", "requests", ""), fmt.Sprintf("X-Request-Id: broken-%d", i)).is(500).headerIs("X-Request-Id", fmt.Sprintf("broken-%d", i))
+		n.do("POST", "/v1/hits", hitOf("acme", "requests", ""), fmt.Sprintf("X-Request-Id: broken-%d", i)).is(500).headerIs("X-Request-Id",
+			fmt.Sprintf("broken-%d", i))
 	}
 	n.do("GET", "/readyz", "").is(200).has("status", "degraded").has("reason", "the database refuses a statement (SQLSTATE P0001): see this node's log")
 	testkit.Eventually(t, "metrics count the time by its reason", func() bool {
@@ -71,7 +72,8 @@ func TestCausesThatFailHits(t *testing.T) {
 	if n.log.Count(`level=ERROR msg="hits cannot be charged" sqlstate=P0001`) != 1 {
 		t.Error("the log does not say it, or says it more than once a minute")
 	}
-	if n.log.Count(`level=WARN msg="request failed" request_id=broken-0 method=POST path=/v1/hits sqlstate=P0001`) != 1 || n.log.Count("request failed") > mostAgain {
+	if n.log.Count(`level=WARN msg="request failed" request_id=broken-0 method=POST path=/v1/hits sqlstate=P0001`) != 1 ||
+		n.log.Count("request failed") > mostAgain {
 		t.Error("a 500 is no warning with its request's id, or too many are")
 	}
 	if lines := n.log.Count("\n"); lines > 25 { // five of the start

@@ -112,7 +112,8 @@ func (n *testNode) keepsAsking() (stop func(without ...moment)) {
 				return
 			default:
 				ids++
-				if a, err := n.try("POST", "/v1/hits", hitOf("acme", "requests", fmt.Sprintf(`,"id":"%p-%d"`, over, ids))); err != nil || a.status != 200 || a.at("degraded") != nil {
+				if a, err := n.try("POST", "/v1/hits", hitOf("acme", "requests", fmt.Sprintf(`,"id":"%p-%d"`, over, ids))); err != nil || a.status != 200 ||
+					a.at("degraded") != nil {
 					n.t.Errorf("a hit with an id: %+v, %v", a, err)
 				}
 			}

@@ -91,7 +91,10 @@ func operations() []operation {
 		{"POST", "/v1/invoices/00000000-0000-4000-8000-000000000000/apply-credits", "", "", 404},
 		{"POST", "/v1/customers/acme/credits/none/withdraw", `{"reason":"x","id":"w"}`, "", 404},
 		{"POST", "/v1/invoices/00000000-0000-4000-8000-000000000000/void", `{"reason":"x"}`, "", 404},
-		{"POST", "/v1/invoices/00000000-0000-4000-8000-000000000000/credit-notes", `{"lines":[{"n":1,"amount_minor":1}],"reason":"x","to":"outside","id":"n"}`, "", 404},
+		{
+			"POST", "/v1/invoices/00000000-0000-4000-8000-000000000000/credit-notes",
+			`{"lines":[{"n":1,"amount_minor":1}],"reason":"x","to":"outside","id":"n"}`, "", 404,
+		},
 		{"POST", "/v1/customers/acme/charges", `{"description":"x","amount_minor":1,"currency":"USD","id":"c"}`, "", 0},
 		{"POST", "/v1/customers/acme/credits", `{"amount_minor":1,"currency":"USD","id":"c"}`, "", 0},
 		{"GET", "/v1/customers/acme/credits", "", "read support", 0},

@@ -32,7 +32,8 @@ func TestTooManyLanes(t *testing.T) {
 	if err := n.stop(); err != nil {
 		t.Fatal(err)
 	}
-	is(serve("--lanes=9"), "--lanes: this node needs 38 sessions", "max_connections is 40, of which 4 are reserved", "set --lanes to at most 8", "raise that bound to 38")
+	is(serve("--lanes=9"), "--lanes: this node needs 38 sessions", "max_connections is 40, of which 4 are reserved", "set --lanes to at most 8",
+		"raise that bound to 38")
 	execute(t, server.AdminURL(), "ALTER ROLE quotad CONNECTION LIMIT 25")
 	is(serve("--lanes=4"), "this node needs 28 sessions", "the role quotad has CONNECTION LIMIT 25", "at most 2")
 	execute(t, server.AdminURL(), "ALTER DATABASE quotad CONNECTION LIMIT 16")

@@ -68,13 +68,17 @@ func TestShadowsRefuseNothing(t *testing.T) {
 			t.Errorf("the play of the hard limit says:\n%s", got)
 		}
 	}
-	call(w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "no-preference"}}})
+	call(w, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{
+		Name:  "prefers-reduced-motion",
+		Value: "no-preference",
+	}}})
 	w.happens("the plays to move", `parseFloat(document.querySelector(".veil").getAttribute("width")) > 0`,
 		func() { eval[int](w, `document.querySelector("form[data-play] button.primary").click();0`) })
 	w.until("the plays to end", `[...document.querySelectorAll(".veil")].every(veil => parseFloat(veil.getAttribute("width")) === 0)`)
 	rows := text("#past table")
 	for row := range strings.SplitSeq(rows, "\n") {
-		if shadow := strings.Contains(row, "watched") || strings.Contains(row, "nothing"); shadow == strings.HasPrefix(row, "Refused by") && (shadow || strings.Contains(row, "hard")) {
+		if shadow := strings.Contains(row, "watched") || strings.Contains(row, "nothing"); shadow == strings.HasPrefix(row, "Refused by") &&
+			(shadow || strings.Contains(row, "hard")) {
 			t.Errorf("the comparison says %q", row)
 		}
 	}

@@ -14,7 +14,10 @@ import (
 
 func TestWrittenTime(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"840h0m0s": "840h", "90m": "1h30m", "60s": "1m", "1h0m30s": "1h0m30s", "10s": "10s", "100m": "1h40m", "10h": "10h", "0s": "0s", "500ms": "500ms"} {
+	for text, want := range map[string]string{
+		"840h0m0s": "840h", "90m": "1h30m", "60s": "1m", "1h0m30s": "1h0m30s", "10s": "10s", "100m": "1h40m",
+		"10h": "10h", "0s": "0s", "500ms": "500ms",
+	} {
 		d, err := time.ParseDuration(text)
 		if got := writtenTime(d); err != nil || got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
@@ -38,9 +41,11 @@ func TestSettingsThatAllNodesShare(t *testing.T) {
 			t.Errorf("quotad %s: code %d, not %d, or it does not say %q:\n%s%s", strings.Join(args, " "), code, want, says, out, errs)
 		}
 	}
-	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none event-retention 840h id-retention 840h", "settings", "list")
+	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none event-retention 840h id-retention 840h",
+		"settings", "list")
 	one := start(t, database, "--id-retention=960h", "--default-plan=free")
-	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan free event-retention 840h id-retention 960h", "settings", "list")
+	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan free event-retention 840h id-retention 960h",
+		"settings", "list")
 	for _, c := range []struct{ flag, inForce string }{
 		{"--id-retention=48h", "960h"},
 		{"--default-plan=other", "free"},
@@ -73,7 +78,8 @@ func TestSettingsThatAllNodesShare(t *testing.T) {
 	sessionsEnd(t, database)
 	run(0, "id-retention is 48h from now on", "settings", "set", "id-retention", "2880m")
 	run(0, "default-plan is none from now on", "settings", "set", "default-plan", "")
-	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none event-retention 840h id-retention 48h", "settings", "list")
+	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none event-retention 840h id-retention 48h",
+		"settings", "list")
 	start(t, database, "--id-retention=48h").do("POST", "/v1/hits", hitOf("x", "requests", "")).is(404)
 }
 

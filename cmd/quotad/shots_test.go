@@ -35,7 +35,11 @@ var guidePictures = []struct {
 	{"admin-customer-dark.png", "admin", "/admin/customers/acme", pageView{1280, 1000, 1, "dark"}, ""},
 	{"plan-editor.png", "admin", "/admin/plans/pro", pageView{1280, 1000, 1, "light"}, ""},
 	{"plan-compare.png", "admin", "/admin/plans/pro/play?compare=1", pageView{1280, 0, 1, "light"}, "#past"},
-	{"playground.png", "", "/playground?limit=5000&window=1h&algorithm=sliding_window&pattern=edge&windows=3&steady=300&burst=3400", pageView{1280, 1250, 1, "light"}, ""},
+	{
+		"playground.png", "", "/playground?limit=5000&window=1h&algorithm=sliding_window&pattern=edge&windows=3&steady=300&burst=3400",
+		pageView{1280, 1250, 1, "light"},
+		"",
+	},
 }
 
 // TestShots writes the pictures that people look at into $QUOTAD_SHOTS, and does nothing without.
@@ -102,7 +106,8 @@ func (n *testNode) lived() {
 	month := time.Date(hour.Year(), hour.Month(), 1, 0, 0, 0, 0, time.UTC)
 	var lines strings.Builder
 	add := func(customer, meter string, cost int, at time.Time) {
-		fmt.Fprintf(&lines, `{"id":"lived-%[1]s-%[2]s-%[3]d","customer":%[1]q,"meter":%[2]q,"cost":%[4]d,"at":%[5]q}`+"\n", customer, meter, at.Unix(), cost, at.Format(time.RFC3339))
+		fmt.Fprintf(&lines, `{"id":"lived-%[1]s-%[2]s-%[3]d","customer":%[1]q,"meter":%[2]q,"cost":%[4]d,"at":%[5]q}`+"\n", customer, meter, at.Unix(),
+			cost, at.Format(time.RFC3339))
 	}
 	for at := hour.Add(-61 * time.Hour); !at.Before(month); at = at.Add(-time.Hour) {
 		busy := byHour(at)
@@ -111,15 +116,17 @@ func (n *testNode) lived() {
 		}
 		add("acme", "requests", busy*(70+at.Day()), at)
 	}
-	n.do("PUT", "/v1/customers/globex", fmt.Sprintf(`{"name":"Globex Ltd","plan":"pro","timezone":"Europe/London","billing_anchor":%q}`, month.AddDate(0, -1, 0).Format("2006-01-02T15:04:05"))).is(201)
+	n.do("PUT", "/v1/customers/globex", fmt.Sprintf(`{"name":"Globex Ltd","plan":"pro","timezone":"Europe/London","billing_anchor":%q}`,
+		month.AddDate(0, -1, 0).Format("2006-01-02T15:04:05"))).is(201)
 	for at := month.Add(-2 * time.Hour); at.After(month.AddDate(0, -1, 0)); at = at.Add(-24 * time.Hour) {
 		add("globex", "requests", 41_300+917*at.Day(), at)
 		add("globex", "tokens", 402_000+9_100*at.Day(), at)
 		add("globex", "exports", 31+at.Day(), at)
 	}
 	n.do("POST", "/v1/imports", lines.String(), "Content-Type: application/x-ndjson").is(200).has("failed", 0)
-	n.do("PUT", "/v1/customers/globex/billing", fmt.Sprintf(`{"starts_at":%q,"buyer":{"name":"Globex Ltd","address":["1 High Street","London EC1A 1BB"],"country":"GB"},"taxes":[{"name":"VAT","percent":"20","inclusive":false}]}`,
-		month.AddDate(0, -1, 0).Format(time.RFC3339))).is(200)
+	n.do("PUT", "/v1/customers/globex/billing",
+		fmt.Sprintf(`{"starts_at":%q,"buyer":{"name":"Globex Ltd","address":["1 High Street","London EC1A 1BB"],"country":"GB"},"taxes":[{"name":"VAT","percent":"20","inclusive":false}]}`,
+			month.AddDate(0, -1, 0).Format(time.RFC3339))).is(200)
 	testkit.Eventually(n.t, "last month is billed", func() bool {
 		list := n.do("GET", "/v1/customers/globex/invoices", "").is(200)
 		if list.at("items.0.id") == nil {

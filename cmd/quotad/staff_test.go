@@ -21,7 +21,10 @@ func TestStaffPages(t *testing.T) {
 	b.post("/admin/meters", url.Values{"key": {"calls"}, "unit": {"call"}, "name": {"Calls"}}).goes("/admin/meters?done=saved")
 	b.get("/admin/meters?done=saved").is(200).says("Saved.", "Calls")
 	n.do("PUT", "/v1/plans/pro", planOf(`{"name":"hourly","meter":"calls","algorithm":"fixed_window","limit":10,"window":"1h"}`)).is(201)
-	b.post("/admin/customers", url.Values{"key": {"a b<script>"}, "name": {"<script>alert(1)</script>"}, "plan": {"pro"}, "timezone": {"Asia/Kolkata"}}).goes("/admin/customers/a%20b%3Cscript%3E?done=made")
+	b.post("/admin/customers", url.Values{
+		"key": {"a b<script>"}, "name": {"<script>alert(1)</script>"}, "plan": {"pro"},
+		"timezone": {"Asia/Kolkata"},
+	}).goes("/admin/customers/a%20b%3Cscript%3E?done=made")
 	here := "/admin/customers/a%20b%3Cscript%3E"
 	b.get(here).is(200).says("&lt;script&gt;alert(1)", "10 each clock hour").lacks("<script>alert")
 	b.post(here+"/overrides", url.Values{"name": {"hourly"}, "limit": {"25"}, "reason": {"a good year"}}).goes(here + "?done=saved")
@@ -99,8 +102,18 @@ func TestStaffForms(t *testing.T) {
 		{"/admin/customers/acme/overrides", url.Values{"name": {"hourly"}, "limit": {"99999999999999999999"}}, 422, []string{"whole number"}},
 		{"/admin/customers/acme/credits", url.Values{"id": {"1"}, "amount_minor": {"1.234"}, "kind": {"paid"}}, 422, []string{"at most 2 digits"}},
 		{"/admin/customers/acme/credits", url.Values{"id": {"1"}, "amount_minor": {"-1"}, "kind": {"paid"}}, 422, []string{`id="credit-amount_minor-wrong"`}},
-		{"/admin/customers/acme/adjustments", url.Values{"id": {"1"}, "meter": {"nothing"}, "cost": {"1"}, "reason": {"r"}}, 404, []string{`role="alert"`, `value="nothing"`}},
-		{"/admin/customers/acme/adjustments", url.Values{"id": {"1"}, "meter": {"calls"}, "cost": {"1"}, "reason": {"r"}, "at": {"yesterday"}}, 422, []string{"Write a date"}},
+		{
+			"/admin/customers/acme/adjustments",
+			url.Values{"id": {"1"}, "meter": {"nothing"}, "cost": {"1"}, "reason": {"r"}},
+			404,
+			[]string{`role="alert"`, `value="nothing"`},
+		},
+		{
+			"/admin/customers/acme/adjustments",
+			url.Values{"id": {"1"}, "meter": {"calls"}, "cost": {"1"}, "reason": {"r"}, "at": {"yesterday"}},
+			422,
+			[]string{"Write a date"},
+		},
 		{"/admin/keys", url.Values{"name": {"x"}, "scope": {"owner"}}, 422, []string{`id="key-scope-wrong"`}},
 		{"/admin/customers/nobody/overrides", url.Values{"name": {"hourly"}, "limit": {"1"}}, 404, nil},
 	} {
@@ -108,7 +121,8 @@ func TestStaffForms(t *testing.T) {
 	}
 	for path, status := range map[string]int{
 		"/admin/customers?cursor=x": 422, "/admin/audit?from=yesterday": 422, "/admin/invoices?status=odd": 422, "/admin/customers/nobody": 404,
-		"/admin/customers/acme/usage": 200, "/admin/customers/acme/usage?from=x&to=y": 422, "/admin/customers/acme/usage.csv": 200, "/admin/invoices/nothing": 404, "/admin/invoices/file/nothing.pdf": 404, "/admin/invoices/file/nothing.exe": 404,
+		"/admin/customers/acme/usage": 200, "/admin/customers/acme/usage?from=x&to=y": 422, "/admin/customers/acme/usage.csv": 200,
+		"/admin/invoices/nothing": 404, "/admin/invoices/file/nothing.pdf": 404, "/admin/invoices/file/nothing.exe": 404,
 	} {
 		b.get(path).is(status)
 	}
@@ -147,9 +161,18 @@ func TestStaffInvoices(t *testing.T) {
 	b.post(one+"/apply-credits", nil).is(409).says(`role="alert"`)
 	b.post(one+"/reverse", url.Values{"id": {"r"}, "payment": {"1"}, "reason": {"bounced"}}).goes(one + "?done=reversed")
 	b.get(one).is(200).says("reversed", "bounced", "$50.50", "Void it")
-	b.post("/admin/customers/one/credits", url.Values{"id": {"gift"}, "amount_minor": {"7.00"}, "kind": {"promotional"}}).goes("/admin/customers/one/billing?done=booked")
-	b.post("/admin/customers/one/credits/withdraw", url.Values{"id": {"w"}, "credit": {"gift"}, "amount_minor": {"2.00"}, "reason": {"too much"}}).goes("/admin/customers/one/billing?done=withdrawn")
-	b.post("/admin/customers/one/credits/withdraw", url.Values{"id": {"w2"}, "credit": {"gift"}, "amount_minor": {"5.01"}, "reason": {"too much"}}).is(409).says(`role="alert"`)
+	b.post("/admin/customers/one/credits", url.Values{
+		"id": {"gift"}, "amount_minor": {"7.00"},
+		"kind": {"promotional"},
+	}).goes("/admin/customers/one/billing?done=booked")
+	b.post("/admin/customers/one/credits/withdraw", url.Values{
+		"id": {"w"}, "credit": {"gift"}, "amount_minor": {"2.00"},
+		"reason": {"too much"},
+	}).goes("/admin/customers/one/billing?done=withdrawn")
+	b.post("/admin/customers/one/credits/withdraw", url.Values{
+		"id": {"w2"}, "credit": {"gift"}, "amount_minor": {"5.01"},
+		"reason": {"too much"},
+	}).is(409).says(`role="alert"`)
 	b.post(one+"/apply-credits", nil).goes(one + "?done=applied")
 	b.get(one).is(200).says("2. Credits applied", "$5.00", "$45.50")
 	b.post(one+"/pay", url.Values{"reference": {"bank 7"}}).goes(one + "?done=paid")
@@ -215,12 +238,16 @@ func TestPagesChangeThePlan(t *testing.T) {
 	n := start(t, "", "--close-delay=1h")
 	n.do("PUT", "/v1/meters/calls", `{"unit":"call"}`).is(201)
 	for key, base := range map[string]string{"small": "1000", "large": "5000", "euro": "900"} {
-		n.do("PUT", "/v1/plans/"+key, `{"name":"The `+key+` & <i>","currency":"`+map[bool]string{true: "EUR", false: "USD"}[key == "euro"]+`","interval":"month","base_price_minor":`+base+`,"base_in":"advance",
+		n.do("PUT", "/v1/plans/"+key, `{"name":"The `+key+` & <i>","currency":"`+map[bool]string{
+			true:  "EUR",
+			false: "USD",
+		}[key == "euro"]+`","interval":"month","base_price_minor":`+base+`,"base_in":"advance",
 			"limits":[{"name":"month","meter":"calls","algorithm":"fixed_window","limit":`+base+`,"window":"calendar_month"}]}`).is(201)
 	}
 	n.do("PUT", "/v1/plans/year", `{"name":"Year","currency":"USD","interval":"month","base_price_minor":12000,"base_in":"advance","base_every":12}`).is(201)
 	n.do("PUT", "/v1/test-clocks/t", `{"now":"2026-01-01T00:00:00Z"}`).is(201)
-	n.do("PUT", "/v1/customers/acme", `{"name":"Acme","plan":"small","timezone":"Asia/Kolkata","billing_anchor":"2026-01-01T05:30:00","metadata":{"kept":"yes"},"test_clock":"t"}`).is(201)
+	n.do("PUT", "/v1/customers/acme",
+		`{"name":"Acme","plan":"small","timezone":"Asia/Kolkata","billing_anchor":"2026-01-01T05:30:00","metadata":{"kept":"yes"},"test_clock":"t"}`).is(201)
 	n.do("PUT", "/v1/test-clocks/t", `{"now":"2026-01-16T12:00:00Z"}`).is(200)
 	const here = "/admin/customers/acme/plan"
 	b, portal := n.signedIn(testAdminKey), n.browser().enter(n, "acme")

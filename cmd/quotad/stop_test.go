@@ -37,7 +37,10 @@ func newBalancer(t *testing.T, nodes ...*testNode) *balancer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &balancer{listener: listener, nodes: nodes, ready: make([]atomic.Bool, len(nodes)), made: make([]atomic.Int64, len(nodes)), open: make([]atomic.Int64, len(nodes))}
+	b := &balancer{
+		listener: listener, nodes: nodes, ready: make([]atomic.Bool, len(nodes)), made: make([]atomic.Int64, len(nodes)),
+		open: make([]atomic.Int64, len(nodes)),
+	}
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() {
@@ -117,7 +120,8 @@ func (b *balancer) pass(ctx context.Context, from net.Conn, turn int) {
 // rawHit is a hit of acme's as it goes over the wire.
 func rawHit() string {
 	body := hitOf("acme", "requests", "")
-	return fmt.Sprintf("POST /v1/hits HTTP/1.1\r\nHost: quotad\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", testAdminKey, len(body), body)
+	return fmt.Sprintf("POST /v1/hits HTTP/1.1\r\nHost: quotad\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		testAdminKey, len(body), body)
 }
 
 // rawClient sends a request on one connection, and makes another only where an answer ended the last one.

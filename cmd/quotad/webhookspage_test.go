@@ -38,7 +38,10 @@ func TestWebhookPages(t *testing.T) {
 	b.post("/admin/webhooks", url.Values{"url": {""}}).is(422).says("This is needed.")
 
 	secretOf := regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`)
-	made := b.post("/admin/webhooks", url.Values{"url": {receiver.URL + "/hook"}, "types": {"customer.created\r\nplan.published"}}).is(200).says("It is shown this once")
+	made := b.post("/admin/webhooks", url.Values{
+		"url":   {receiver.URL + "/hook"},
+		"types": {"customer.created\r\nplan.published"},
+	}).is(200).says("It is shown this once")
 	secret := secretOf.FindString(strings.ReplaceAll(made.text, "&#43;", "+"))
 	id := regexp.MustCompile(`wh_[A-Za-z0-9_-]+`).FindString(made.text)
 	if secret == "" || id == "" {

@@ -22,7 +22,8 @@ const jargon = `(() => {
 func TestPagesSpeakPlainly(t *testing.T) {
 	t.Parallel()
 	n := pagesWorld(t, "1h")
-	n.do("PUT", "/v1/plans/many/draft", planOf(`{"name":"a","meter":"nothing","algorithm":"fixed_window","limit":1,"window":"soon","precision":"1us"}`), `If-Match: *`).is(200)
+	n.do("PUT", "/v1/plans/many/draft", planOf(`{"name":"a","meter":"nothing","algorithm":"fixed_window","limit":1,"window":"soon","precision":"1us"}`),
+		`If-Match: *`).is(200)
 	execSQL(t, n.databaseURL, "UPDATE usage SET admitted = admitted + 5 WHERE hour = (SELECT min(hour) FROM usage)")
 	b := n.signedIn(testAdminKey)
 	b.post("/admin/reconcile", nil).is(200).says("do not agree", "What was charged is booked as usage", "customer billed, meter", "in place of")
@@ -34,7 +35,8 @@ func TestPagesSpeakPlainly(t *testing.T) {
 	for _, path := range []string{
 		"/admin", "/admin/customers", "/admin/customers/acme", "/admin/customers/acme/billing", "/admin/customers/billed/billing", "/admin/customers/acme/settings",
 		"/admin/invoices", "/admin/invoices/" + n.invoice, "/admin/plans", "/admin/plans/many", "/admin/plans/many/publish", "/admin/plans/many/play?meter=nothing",
-		"/admin/plans/tiered", "/admin/plans/tiered/publish", "/admin/plans/pro", "/admin/plans/pro/publish", "/admin/plans/pro/versions", "/admin/plans/pro/play?meter=tokens&compare=1",
+		"/admin/plans/tiered", "/admin/plans/tiered/publish", "/admin/plans/pro", "/admin/plans/pro/publish", "/admin/plans/pro/versions",
+		"/admin/plans/pro/play?meter=tokens&compare=1",
 		"/admin/keys", "/admin/meters", "/admin/invoices?status=odd", "/admin/audit?from=yesterday", "/admin/customers?cursor=x",
 	} {
 		w.look(1280, "light", path)

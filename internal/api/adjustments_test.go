@@ -45,7 +45,8 @@ func TestAdjustments(t *testing.T) {
 		t.Errorf("the quota: %s", got)
 	}
 	points := n.want(200, "GET", "/v1/customers/timed/usage?meter=requests&granularity=day", "").text
-	if !strings.Contains(n.want(200, "GET", "/v1/customers/timed/usage?meter=requests&granularity=month&from=2025-12-01T00:00:00Z&to=2026-01-01T00:00:00Z", "").text, `"admitted":40,`) {
+	if !strings.Contains(n.want(200, "GET",
+		"/v1/customers/timed/usage?meter=requests&granularity=month&from=2025-12-01T00:00:00Z&to=2026-01-01T00:00:00Z", "").text, `"admitted":40,`) {
 		t.Error("an ended period's usage is without its adjustment")
 	}
 	if !strings.Contains(points, `"start":"2026-01-02T00:00:00Z","admitted":-20,`) || !strings.Contains(points, `"start":"2026-01-31T00:00:00Z","admitted":13,`) {

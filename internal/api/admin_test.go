@@ -82,7 +82,10 @@ func TestListsArePaged(t *testing.T) {
 	if fmt.Sprint(keys) != "[m0 m1 m2 m3 m4]" {
 		t.Errorf("keys %v", keys)
 	}
-	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "limit=", "limit=1e2", "limit=%2B1", "limit=01", "cursor=nonsense", "cursor=%00", "page=1", "limit=1&limit=2"} {
+	for _, query := range []string{
+		"limit=0", "limit=1001", "limit=x", "limit=", "limit=1e2", "limit=%2B1", "limit=01", "cursor=nonsense", "cursor=%00",
+		"page=1", "limit=1&limit=2",
+	} {
 		n.want(422, "GET", "/v1/meters?"+query, "")
 	}
 }
@@ -155,11 +158,12 @@ func TestPlanFaults(t *testing.T) {
 		limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h"},{"meter":"m","name":"a","algorithm":"fixed_window","limit":1,"window":"2h"`): "limits[1].name",
 		limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h","per":"i p"`):                                                                 "limits[0].per",
 		limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h","mode":"Soft"`):                                                               "limits[0].mode",
-		strings.Replace(limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h"`), `"meter":"m"`, `"meter":"z"`, 1):                           "limits[0].meter",
-		`{"name":"P","currency":"ZZZ","interval":"month"}`:                                                                                                 "currency",
-		`{"name":"P","currency":"USD","interval":"month","interval_count":0}`:                                                                              "interval_count",
-		`{"name":"","currency":"USD","interval":"month"}`:                                                                                                  "name",
-		`{"name":"P","currency":"USD","interval":"month","extra":1}`:                                                                                       "extra",
+		strings.Replace(limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h"`), `"meter":"m"`, `"meter":"z"`,
+			1): "limits[0].meter",
+		`{"name":"P","currency":"ZZZ","interval":"month"}`:                    "currency",
+		`{"name":"P","currency":"USD","interval":"month","interval_count":0}`: "interval_count",
+		`{"name":"","currency":"USD","interval":"month"}`:                     "name",
+		`{"name":"P","currency":"USD","interval":"month","extra":1}`:          "extra",
 	} {
 		got := n.do("PUT", "/v1/plans/p", body)
 		if got.status != 422 {
@@ -178,7 +182,10 @@ func TestCustomerKeys(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
-	for _, key := range []string{"auth0|x", "a@b.example", "2001:db8::1", "a b", "100%", "a%41", "a+b", "...", `"quoted\`, "a?b#c", "~!$&'()*,;=", strings.Repeat("k", 200)} {
+	for _, key := range []string{
+		"auth0|x", "a@b.example", "2001:db8::1", "a b", "100%", "a%41", "a+b", "...", `"quoted\`, "a?b#c", "~!$&'()*,;=",
+		strings.Repeat("k", 200),
+	} {
 		path := "/v1/customers/" + url.PathEscape(key)
 		got := n.want(201, "PUT", path, `{"name":"x","plan":"pro","timezone":"UTC"}`)
 		if got.json["key"] != key {
@@ -284,7 +291,8 @@ func TestQuotaAndUsage(t *testing.T) {
 	if limit["used"] != 4.0 || limit["remaining"] != 1.0 || limit["meter"] != "requests" || limit["reserved"] != 0.0 {
 		t.Errorf("limits: %s", got.text)
 	}
-	if meter["used"] != 4.0 || meter["included"] != 3.0 || meter["overage"] != 1.0 || meter["amount_minor"] != 1.0 || meter["currency"] != "USD" || meter["unit"] != "request" {
+	if meter["used"] != 4.0 || meter["included"] != 3.0 || meter["overage"] != 1.0 || meter["amount_minor"] != 1.0 || meter["currency"] != "USD" ||
+		meter["unit"] != "request" {
 		t.Errorf("meters: %s", got.text)
 	}
 	for _, granularity := range []string{"hour", "day", "month"} {
@@ -301,9 +309,11 @@ func TestQuotaAndUsage(t *testing.T) {
 	for query, status := range map[string]int{
 		"": 422, "meter=": 422, "meter=none": 404, "meter=requests&granularity=week": 422, "meter=requests&granularity=": 422, "meter=requests&from=x": 422,
 		"meter=requests&from=2026-01-01T0:00:00Z": 422, "meter=requests&from=2026-01-01T00:00:00,5Z": 422, "meter=requests&to=9999-12-31T23:59:59-14:00": 422,
-		"meter=requests&from=2026-01-01t00:00:00z&to=2026-01-02t00:00:00z": 200,
-		"meter=requests&from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": 422, "meter=requests&to=2026-01-01T00:00:00%2B02:00&from=2020-01-01T00:00:00Z&granularity=hour": 422,
-		"meter=requests&x=1": 422, "meter=requests&from=0000-01-01T00:00:00Z&granularity=month": 422, "meter=requests&from=2026-01-01T00:00:00Z&to=9999-12-31T23:59:59Z&granularity=month": 422,
+		"meter=requests&from=2026-01-01t00:00:00z&to=2026-01-02t00:00:00z":                         200,
+		"meter=requests&from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z":                         422,
+		"meter=requests&to=2026-01-01T00:00:00%2B02:00&from=2020-01-01T00:00:00Z&granularity=hour": 422,
+		"meter=requests&x=1": 422, "meter=requests&from=0000-01-01T00:00:00Z&granularity=month": 422,
+		"meter=requests&from=2026-01-01T00:00:00Z&to=9999-12-31T23:59:59Z&granularity=month": 422,
 	} {
 		n.want(status, "GET", "/v1/customers/acme/usage?"+query, "")
 	}

@@ -134,7 +134,8 @@ func TestWithdraw(t *testing.T) {
 // spent is what a customer's only credit paid when invoices were finalized, and later; what is left of it,
 // and what was withdrawn.
 const spent = `
-	SELECT (SELECT sum(credits_minor) FROM invoices i WHERE i.customer_id = c.id)::bigint, (SELECT coalesce(sum(amount_minor), 0) FROM payments p WHERE p.customer_id = c.id)::bigint,
+	SELECT (SELECT sum(credits_minor) FROM invoices i WHERE i.customer_id = c.id)::bigint,
+		(SELECT coalesce(sum(amount_minor), 0) FROM payments p WHERE p.customer_id = c.id)::bigint,
 		r.left_minor, (SELECT coalesce(-sum(amount_minor), 0) FROM credit_entries e WHERE e.customer_id = c.id AND e.kind = 'withdrawn')::bigint
 	FROM customers c JOIN credits r ON r.customer_id = c.id WHERE c.key = $1`
 
@@ -155,7 +156,8 @@ func TestCreditsAreSpentOnce(t *testing.T) {
 	n.setTo("2026-03-01T00:00:10Z") // drafts of February beside finalized invoices of January
 	ids := func(customer, status string) (id string) {
 		t.Helper()
-		err := n.store.Pool().QueryRow(testkit.Context(t), `SELECT i.id::text FROM invoices i JOIN customers c ON c.id = i.customer_id WHERE c.key = $1 AND i.status = $2`, customer, status).Scan(&id)
+		err := n.store.Pool().QueryRow(testkit.Context(t),
+			`SELECT i.id::text FROM invoices i JOIN customers c ON c.id = i.customer_id WHERE c.key = $1 AND i.status = $2`, customer, status).Scan(&id)
 		check(t, err)
 		return id
 	}

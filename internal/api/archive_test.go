@@ -57,7 +57,8 @@ func TestArchive(t *testing.T) {
 	quotatest.SplitMonths(ctx, t, n.store.Pool(), month(1), 5)
 	n.want(201, "PUT", "/v1/meters/calls", `{"unit":"call"}`)
 	n.want(201, "PUT", "/v1/test-clocks/old", `{"now":"2026-01-31T22:10:00Z"}`)
-	n.want(201, "PUT", "/v1/plans/free", `{"name":"Free","currency":"USD","interval":"month","limits":[{"name":"l","meter":"calls","algorithm":"allocation","limit":100}]}`)
+	n.want(201, "PUT", "/v1/plans/free",
+		`{"name":"Free","currency":"USD","interval":"month","limits":[{"name":"l","meter":"calls","algorithm":"allocation","limit":100}]}`)
 	for _, key := range []string{"idle", "still"} { // no price, no fence: their counters keep January
 		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"I","plan":"free","billing_anchor":"2026-01-01T00:00:00","test_clock":"old"}`)
 		n.want(200, "POST", "/v1/hits", `{"customer":"`+key+`","meter":"calls","cost":5,"id":"i1"}`)

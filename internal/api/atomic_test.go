@@ -42,7 +42,8 @@ func TestAtomicBatches(t *testing.T) {
 	for i, violated := range []string{"[]", "[tokens]", "[]"} {
 		r := results[i].(map[string]any)
 		others := strings.Contains(r["detail"].(string), "another one of its atomic batch")
-		if r["allowed"] != false || r["status"] != 429.0 || fmt.Sprint(r["violated-policies"]) != violated || others != (violated == "[]") || r["type"] != respond.QuotaExceeded {
+		if r["allowed"] != false || r["status"] != 429.0 || fmt.Sprint(r["violated-policies"]) != violated || others != (violated == "[]") ||
+			r["type"] != respond.QuotaExceeded {
 			t.Errorf("%d: %v", i, r)
 		}
 	}

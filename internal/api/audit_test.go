@@ -59,7 +59,10 @@ func (n *node) writes() []written {
 		{"applyCredits", "POST", "/v1/invoices/{again}/apply-credits", "", "invoices/{again}", nil},
 		{"grantCredit", "POST", acme + "/credits", `{"amount_minor":20,"currency":"USD","id":"wrong"}`, "customers/acme/credits/wrong", nil},
 		{"withdrawCredit", "POST", acme + "/credits/wrong/withdraw", `{"reason":"Ada has it twice","id":"w"}`, "customers/acme/credits/wrong", nil},
-		{"creditInvoice", "POST", "/v1/invoices/{again}/credit-notes", `{"lines":[{"n":1,"amount_minor":1}],"reason":"x","to":"outside","id":"n"}`, "invoices/{again}", nil},
+		{
+			"creditInvoice", "POST", "/v1/invoices/{again}/credit-notes", `{"lines":[{"n":1,"amount_minor":1}],"reason":"x","to":"outside","id":"n"}`,
+			"invoices/{again}", nil,
+		},
 		{"createWebhook", "POST", "/v1/webhooks", `{"url":"http://127.0.0.1:9/x","types":["webhook.disabled"]}`, "webhooks/{hook}", nil},
 		{"rotateWebhook", "POST", "/v1/webhooks/{hook}/rotate", "", "webhooks/{hook}", nil},
 		{"testWebhook", "POST", "/v1/webhooks/{hook}/test", "", "webhooks/{hook}", nil},
@@ -182,7 +185,8 @@ func TestAuditIsFiltered(t *testing.T) {
 		t.Fatalf("%d entries: %v", len(all), all)
 	}
 	changed := all[2]
-	if changed["before"].(map[string]any)["limit"] != 7. || changed["after"].(map[string]any)["limit"] != 8. || !strings.HasPrefix(changed["request_id"].(string), "req_") {
+	if changed["before"].(map[string]any)["limit"] != 7. || changed["after"].(map[string]any)["limit"] != 8. ||
+		!strings.HasPrefix(changed["request_id"].(string), "req_") {
 		t.Errorf("%v", changed)
 	}
 	supporter := all[3]["actor"].(string)
@@ -197,7 +201,10 @@ func TestAuditIsFiltered(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d: %v", query, len(got), want, got)
 		}
 	}
-	for _, query := range []string{"actor=", "target=", "target=%00", "actor=" + strings.Repeat("x", 1001), "from=yesterday", "to=1", "cursor=x", "cursor=YXVkaXQvMS4w", "limit=0", "who=x"} {
+	for _, query := range []string{
+		"actor=", "target=", "target=%00", "actor=" + strings.Repeat("x", 1001), "from=yesterday", "to=1", "cursor=x",
+		"cursor=YXVkaXQvMS4w", "limit=0", "who=x",
+	} {
 		n.want(422, "GET", "/v1/audit?"+query, "")
 	}
 	n.want(403, "GET", "/v1/audit", "", "Authorization", support)
@@ -228,7 +235,8 @@ func TestAuditForgetsTheErased(t *testing.T) {
 		}
 	}
 	for i, e := range after[1:] {
-		if old := before[i]; e["id"] != old["id"] || e["at"] != old["at"] || e["actor"] != old["actor"] || e["action"] != old["action"] || e["request_id"] != old["request_id"] {
+		if old := before[i]; e["id"] != old["id"] || e["at"] != old["at"] || e["actor"] != old["actor"] || e["action"] != old["action"] ||
+			e["request_id"] != old["request_id"] {
 			t.Errorf("%v was %v", e, old)
 		}
 	}

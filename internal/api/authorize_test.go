@@ -35,13 +35,15 @@ func TestAuthorize(t *testing.T) {
 	const path, acme = "/v1/authorize?meter=requests", "X-Quotad-Customer"
 	for _, method := range []string{"GET", "POST", "DELETE", "PATCH", "OPTIONS"} {
 		got := n.asks(method, path, acme, "acme")
-		if got.status != 200 || got.text != "" || got.header.Get("RateLimit") == "" || got.header.Get("X-RateLimit-Limit") != "5" || got.header.Get("Cache-Control") != "no-store" {
+		if got.status != 200 || got.text != "" || got.header.Get("RateLimit") == "" || got.header.Get("X-RateLimit-Limit") != "5" ||
+			got.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %v %q", method, got.status, got.header, got.text)
 		}
 	}
 	refused := n.asks("GET", path, acme, "acme")
 	refused.saysWhy(t, 429, "quota", "Limit hourly is used up.")
-	if refused.header.Get("Retry-After") == "" || refused.header.Get("RateLimit") == "" || refused.json["allowed"] != false || refused.header.Get("Content-Type") != "application/problem+json" {
+	if refused.header.Get("Retry-After") == "" || refused.header.Get("RateLimit") == "" || refused.json["allowed"] != false ||
+		refused.header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("refused: %v %s", refused.header, refused.text)
 	}
 	if got := n.asks("HEAD", path, acme, "acme"); got.status != 429 || got.text != "" {

@@ -207,7 +207,8 @@ func TestCutsBesideCommits(t *testing.T) {
 	anchor := n.want(200, "GET", "/v1/customers/acme", "").json["billing_anchor"].(string)
 	for i := range cuts {
 		tag := n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag")
-		n.want(200, "PUT", "/v1/customers/acme", `{"name":"C","plan":"`+[]string{"max", "pro"}[i%2]+`","billing_anchor":"`+anchor+`","change":"now"}`, "If-Match", tag)
+		n.want(200, "PUT", "/v1/customers/acme", `{"name":"C","plan":"`+[]string{"max", "pro"}[i%2]+`","billing_anchor":"`+anchor+`","change":"now"}`,
+			"If-Match", tag)
 	}
 	close(stop)
 	rows, _ := n.store.Pool().Query(ctx, `SELECT from_at FROM customer_terms ORDER BY from_at`)

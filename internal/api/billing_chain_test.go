@@ -79,7 +79,8 @@ func TestBillingBeginsAgainOnTheNewestTerms(t *testing.T) {
 		t.Error(got)
 	}
 	lines := n.want(200, "GET", "/v1/customers/acme/invoices/upcoming", "").json["lines"].([]any)
-	if base, usage := lines[0].(map[string]any)["amount_minor"], lines[1].(map[string]any)["amount_minor"]; base != 1161.0 || usage != 50.0 { // 4 of 31 days of 9,000
+	if base, usage := lines[0].(map[string]any)["amount_minor"], lines[1].(map[string]any)["amount_minor"]; base != 1161.0 ||
+		usage != 50.0 { // 4 of 31 days of 9,000
 		t.Error(base, usage)
 	}
 }

@@ -68,7 +68,10 @@ func TestWrongPrices(t *testing.T) {
 	}
 	all := []wrong{
 		{"PUT", "/v1/plans/new", plan(`"prices":[{"meter":"nothing","model":"per_unit","unit_price":"1"}]`), "422 prices[0].meter"},
-		{"PUT", "/v1/plans/new", plan(`"prices":[{"meter":"requests","model":"per_unit","unit_price":"1"},{"meter":"requests","model":"per_unit","unit_price":"1"}]`), "422 prices[1].meter"},
+		{
+			"PUT", "/v1/plans/new", plan(`"prices":[{"meter":"requests","model":"per_unit","unit_price":"1"},{"meter":"requests","model":"per_unit","unit_price":"1"}]`),
+			"422 prices[1].meter",
+		},
 		{"PUT", "/v1/plans/new", plan(`"base_in":"sometimes"`), "422 base_in"},
 		{"PUT", "/v1/plans/new", plan(`"minimum_minor":-1`), "422 minimum_minor"},
 		{"PUT", "/v1/plans/new", plan(`"tax":1`), "422 tax"},
@@ -114,7 +117,8 @@ func TestWrongMoney(t *testing.T) {
 	charge := func(description, amount, currency, id string) string {
 		return fmt.Sprintf(`{"description":%q,"amount_minor":%s,"currency":%q,"id":%q}`, description, amount, currency, id)
 	}
-	add(charges, "422 amount_minor", charge("x", "0", "USD", "a"), charge("x", "1000000000000000", "USD", "a"), charge("x", "-1000000000000000", "USD", "a"), charge("x", "1.5", "USD", "a"), charge("x", `"1"`, "USD", "a"))
+	add(charges, "422 amount_minor", charge("x", "0", "USD", "a"), charge("x", "1000000000000000", "USD", "a"),
+		charge("x", "-1000000000000000", "USD", "a"), charge("x", "1.5", "USD", "a"), charge("x", `"1"`, "USD", "a"))
 	add(charges, "422 currency", charge("x", "1", "EUR", "a"), charge("x", "1", "XXX", "a"), charge("x", "1", "XAU", "a"), charge("x", "1", "", "a"))
 	add(charges, "422 description", charge("", "1", "USD", "a"), charge(long, "1", "USD", "a"), strings.Replace(charge("a~", "1", "USD", "a"), "~", `\u0001`, 1))
 	add(charges, "422 id", charge("x", "1", "USD", ""), charge("x", "1", "USD", strings.Repeat("x", 256)))
@@ -137,7 +141,8 @@ func TestWrongMoney(t *testing.T) {
 		return `{"meter":"requests","cost":` + cost + `,"reason":"x","id":"a"` + more + `}`
 	}
 	add(adjustments, "422 cost", adjustment("0", ""), adjustment("1000000000000000", ""), `{"meter":"requests","reason":"x","id":"a"}`)
-	add(adjustments, "422 at", adjustment("1", `,"at":"2026-01-05T00:00:01Z"`), adjustment("1", `,"at":"2025-12-31T23:59:59Z"`), adjustment("1", `,"at":"yesterday"`))
+	add(adjustments, "422 at", adjustment("1", `,"at":"2026-01-05T00:00:01Z"`), adjustment("1", `,"at":"2025-12-31T23:59:59Z"`),
+		adjustment("1", `,"at":"yesterday"`))
 	add(adjustments, "422 reason", `{"meter":"requests","cost":1,"id":"a"}`, `{"meter":"requests","cost":1,"id":"a","reason":"`+long+`"}`)
 	add(adjustments, "422 id", `{"meter":"requests","cost":1,"reason":"x"}`)
 	add(adjustments, "422 meter", `{"cost":1,"reason":"x","id":"a"}`)

@@ -46,7 +46,8 @@ func TestEndIsKnownWhenThePeriodBegan(t *testing.T) {
 		own                  string // and February's own
 	}{
 		"written": {
-			`{}`, `{"ends_at":"2026-02-10T00:00:00Z"}`, `{"ends_at":"2026-02-15T00:00:00Z"}`, "[base 2026-02-01/2026-03-01 2800]", "[unused 2026-02-15/2026-03-01 -1400]",
+			`{}`, `{"ends_at":"2026-02-10T00:00:00Z"}`, `{"ends_at":"2026-02-15T00:00:00Z"}`, "[base 2026-02-01/2026-03-01 2800]",
+			"[unused 2026-02-15/2026-03-01 -1400]",
 		},
 		"lifted": {
 			`{"ends_at":"2026-02-15T00:00:00Z"}`, `{}`, `{"due_days":3}`,

@@ -145,7 +145,8 @@ func TestBadBillingIsRefused(t *testing.T) {
 func TestStartOfBilling(t *testing.T) {
 	t.Parallel()
 	n := billedNode(t)
-	n.want(201, "PUT", "/v1/plans/daily", `{"name":"D","currency":"USD","interval":"day","base_price_minor":1,"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"}]}`)
+	n.want(201, "PUT", "/v1/plans/daily",
+		`{"name":"D","currency":"USD","interval":"day","base_price_minor":1,"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"}]}`)
 	n.want(201, "PUT", "/v1/customers/daily", `{"name":"C","plan":"daily","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
 	if got := n.faultOf("PUT", "/v1/customers/daily/billing", `{"starts_at":"2023-04-06T00:00:00Z"}`); got != "422 starts_at" {
 		t.Error("1,001 days ago:", got)
@@ -285,7 +286,12 @@ func TestSellers(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		next float64
-	}{{`{"name":"We","prefix":"U-"}`, 7}, {`{"name":"We","prefix":"V-"}`, 1}, {`{"name":"We","prefix":"U-"}`, 7}, {`{"name":"We","prefix":"W-","next_number":30}`, 30}} {
+	}{
+		{`{"name":"We","prefix":"U-"}`, 7},
+		{`{"name":"We","prefix":"V-"}`, 1},
+		{`{"name":"We","prefix":"U-"}`, 7},
+		{`{"name":"We","prefix":"W-","next_number":30}`, 30},
+	} {
 		if got := n.want(200, "PUT", path, c.body).json["next_number"]; got != c.next {
 			t.Errorf("%s: %v, want %v", c.body, got, c.next)
 		}

@@ -14,7 +14,8 @@ func TestBooksAgreeWhileACorrectionWaits(t *testing.T) {
 	n.settled("2026-02-01T01:00:10Z")
 	adjust := func(id string, cost int) {
 		t.Helper()
-		n.want(201, "POST", "/v1/customers/acme/adjustments", fmt.Sprintf(`{"meter":"requests","cost":%d,"reason":"r","at":"2026-01-10T00:00:00Z","id":%q}`, cost, id))
+		n.want(201, "POST", "/v1/customers/acme/adjustments", fmt.Sprintf(`{"meter":"requests","cost":%d,"reason":"r","at":"2026-01-10T00:00:00Z","id":%q}`,
+			cost, id))
 	}
 	const most = 999_999_999_999_999
 	adjust("a", most)

@@ -134,7 +134,8 @@ func TestCapsUnderFire(t *testing.T) {
 	f.node = f.nodes[0]
 	f.turn = f.nowOf().Add(time.Hour).UTC().Truncate(time.Second)
 	f.want(201, "PUT", "/v1/meters/requests", `{"unit":"request"}`)
-	f.want(201, "PUT", "/v1/plans/priced", `{"name":"P","currency":"USD","interval":"day","base_price_minor":0,"prices":[{"meter":"requests","model":"per_unit","unit_price":"1"}]}`)
+	f.want(201, "PUT", "/v1/plans/priced",
+		`{"name":"P","currency":"USD","interval":"day","base_price_minor":0,"prices":[{"meter":"requests","model":"per_unit","unit_price":"1"}]}`)
 	f.want(201, "PUT", "/v1/customers/acme", `{"name":"A","plan":"priced","billing_anchor":"`+f.turn.AddDate(0, 0, -3).Format("2006-01-02T15:04:05")+`"}`)
 	f.raise("acme", 60)
 	for _, n := range f.nodes[1:] {

@@ -244,9 +244,11 @@ func TestCapsThroughPeriods(t *testing.T) {
 	n.want(200, "PUT", "/v1/customers/acme", `{"name":"A","plan":"cheap","test_clock":"t","change":"now"}`, "If-Match", "*")
 	step("another plan at once", n.capOf("acme"), "200 0 200 0")
 	full("another plan at once", 200)
-	n.want(200, "POST", "/v1/imports", `{"id":"i1","customer":"acme","meter":"requests","cost":5,"at":"2026-04-15T00:00:00Z"}`, "Content-Type", "application/x-ndjson")
+	n.want(200, "POST", "/v1/imports", `{"id":"i1","customer":"acme","meter":"requests","cost":5,"at":"2026-04-15T00:00:00Z"}`, "Content-Type",
+		"application/x-ndjson")
 	step("imported into the period before", n.capOf("acme"), "200 200 0 0")
-	n.want(200, "POST", "/v1/imports", `{"id":"i2","customer":"acme","meter":"requests","cost":5,"at":"2026-04-16T00:00:00Z"}`, "Content-Type", "application/x-ndjson")
+	n.want(200, "POST", "/v1/imports", `{"id":"i2","customer":"acme","meter":"requests","cost":5,"at":"2026-04-16T00:00:00Z"}`, "Content-Type",
+		"application/x-ndjson")
 	step("imported into this one", n.capOf("acme"), "200 205 0 0")
 	n.want(201, "POST", "/v1/customers/acme/adjustments", `{"meter":"requests","cost":-10,"reason":"r","id":"a1","at":"2026-04-15T00:00:00Z"}`)
 	step("adjusted before", n.capOf("acme"), "200 205 0 0")
@@ -341,7 +343,8 @@ func TestCapsBeginWithWhatIsUsed(t *testing.T) {
 	}
 	n.want(201, "POST", "/v1/customers/acme/adjustments", `{"meter":"requests","cost":5,"reason":"r","id":"a","at":"2026-01-11T00:00:00Z"}`)
 	n.want(201, "POST", "/v1/customers/acme/adjustments", `{"meter":"requests","cost":-1,"reason":"r","id":"b"}`)
-	n.want(200, "POST", "/v1/imports", `{"id":"i","customer":"acme","meter":"requests","cost":4,"at":"2026-01-11T05:00:00Z"}`, "Content-Type", "application/x-ndjson")
+	n.want(200, "POST", "/v1/imports", `{"id":"i","customer":"acme","meter":"requests","cost":4,"at":"2026-01-11T05:00:00Z"}`, "Content-Type",
+		"application/x-ndjson")
 	n.want(201, "POST", "/v1/reservations", `{"customer":"acme","meter":"requests","cost":2,"ttl_ms":60000}`)
 	n.raise("acme", 20)
 	if got := n.capOf("acme"); got != "20 16 4 2" {
@@ -366,7 +369,8 @@ func TestCapsWhereBillingBeginsAgain(t *testing.T) {
 	n := newNode(t)
 	n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-01-10T00:00:00Z"}`)
 	n.want(201, "PUT", "/v1/meters/requests", `{"unit":"request"}`)
-	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":0,"limits":[],"prices":[{"meter":"requests","model":"per_unit","unit_price":"1"}]}`)
+	n.want(201, "PUT", "/v1/plans/pro",
+		`{"name":"Pro","currency":"USD","interval":"month","base_price_minor":0,"limits":[],"prices":[{"meter":"requests","model":"per_unit","unit_price":"1"}]}`)
 	n.want(201, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
 	n.want(201, "PUT", "/v1/customers/acme/caps/requests", `{"amount_minor":300}`)
 	n.bill(200, "acme", `{"ends_at":"2026-01-25T00:00:00Z","after_end":"free"}`)

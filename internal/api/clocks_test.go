@@ -26,8 +26,10 @@ func (n *node) onClock(now, limits string) {
 	n.t.Helper()
 	n.setClock(now)
 	n.want(201, "PUT", "/v1/meters/requests", `{"unit":"request"}`)
-	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":0,"prices":[],"meters":["requests"],"limits":[`+limits+`]}`)
-	got := n.want(201, "PUT", "/v1/customers/timed", `{"name":"T","plan":"pro","timezone":"Europe/Berlin","test_clock":"c1","billing_anchor":"2026-01-31T00:00:00"}`)
+	n.want(201, "PUT", "/v1/plans/pro",
+		`{"name":"Pro","currency":"USD","interval":"month","base_price_minor":0,"prices":[],"meters":["requests"],"limits":[`+limits+`]}`)
+	got := n.want(201, "PUT", "/v1/customers/timed",
+		`{"name":"T","plan":"pro","timezone":"Europe/Berlin","test_clock":"c1","billing_anchor":"2026-01-31T00:00:00"}`)
 	if got.json["test_clock"] != "c1" {
 		n.t.Fatalf("%s", got.text)
 	}
@@ -64,7 +66,10 @@ func TestTestClockRoutes(t *testing.T) {
 	if got := n.want(404, "GET", "/v1/test-clocks/none", ""); !strings.Contains(got.text, "PUT /v1/test-clocks/none") {
 		t.Errorf("%s", got.text)
 	}
-	for _, body := range []string{`{}`, `{"now":""}`, `{"now":null}`, `{"now":5}`, `{"now":"soon"}`, `{"now":"2026-01-31"}`, `{"now":"1969-12-31T23:59:59.999999Z"}`, `{"now":"9000-01-01T00:00:00.000001Z"}`, `{"now":"2026-01-31T12:00:00Z","more":1}`} {
+	for _, body := range []string{
+		`{}`, `{"now":""}`, `{"now":null}`, `{"now":5}`, `{"now":"soon"}`, `{"now":"2026-01-31"}`,
+		`{"now":"1969-12-31T23:59:59.999999Z"}`, `{"now":"9000-01-01T00:00:00.000001Z"}`, `{"now":"2026-01-31T12:00:00Z","more":1}`,
+	} {
 		if got := n.want(422, "PUT", "/v1/test-clocks/c1", body); !strings.Contains(got.text, "now") && !strings.Contains(got.text, "more") {
 			t.Errorf("%s: %s", body, got.text)
 		}
@@ -83,7 +88,8 @@ func TestCustomersOnATestClock(t *testing.T) {
 	n.setUp(hourly)
 	n.setClock("2026-01-31T12:00:00Z")
 	const on = `{"name":"x","plan":"pro","timezone":"UTC","test_clock":"c1"}`
-	if got := n.want(201, "PUT", "/v1/customers/timed", on); got.json["test_clock"] != "c1" || got.json["billing_anchor"] != "2026-01-31T12:00:00" || got.json["anonymous"] != false {
+	if got := n.want(201, "PUT", "/v1/customers/timed", on); got.json["test_clock"] != "c1" || got.json["billing_anchor"] != "2026-01-31T12:00:00" ||
+		got.json["anonymous"] != false {
 		t.Errorf("%s", got.text)
 	}
 	if got := n.want(200, "PUT", "/v1/customers/timed", `{"name":"x","plan":"pro","timezone":"UTC"}`, "If-Match", "*"); got.json["test_clock"] != "c1" {
@@ -219,7 +225,8 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 		check(t, other.server.Catalog.CatchUp(t.Context(), n.server.Catalog.Applied())) // it has a second for it
 		other.hitAt(200, 1, now)
 		other.hitAt(429, 1, now)
-		for what, judge := range map[string]func(context.Context, *model.Target, int64) (model.Decision, error){"charge": n.server.Engine.Decide, "look": n.server.Engine.Look} {
+		for what, judge := range map[string]func(context.Context, *model.Target, int64) (model.Decision,
+			error){"charge": n.server.Engine.Decide, "look": n.server.Engine.Look} {
 			d, err := judge(t.Context(), held, 1)
 			if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 				t.Errorf("%d: %s by the older setting: %+v %v", i, what, d, err)

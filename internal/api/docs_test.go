@@ -28,7 +28,8 @@ func TestExamplesWork(t *testing.T) {
 			if rt.Method == "DELETE" || needInvoices.MatchString(rt.Pattern) || rt.ID == "testWebhook" { // that would be sent to the internet
 				continue
 			}
-			path := strings.NewReplacer("{key}", x.Path, "{n}", "1", "{limit}", "hourly", "{meter}", "requests", "{name}", x.Path, "{id}", reservation).Replace(rt.Pattern)
+			path := strings.NewReplacer("{key}", x.Path, "{n}", "1", "{limit}", "hourly", "{meter}", "requests", "{name}", x.Path, "{id}",
+				reservation).Replace(rt.Pattern)
 			got := n.do(rt.Method, path+x.Query, x.Request, x.Headers...)
 			if got.status >= 300 {
 				t.Errorf("%s: %d %s", rt.ID, got.status, got.text)

@@ -19,7 +19,10 @@ func TestKeysThatArePlaces(t *testing.T) {
 			{"PUT", "/v1/sellers/" + path, `{"name":"S"}`, "422 key"},
 			{"PUT", "/v1/test-clocks/" + path, `{"now":"2026-01-01T00:00:00Z"}`, "422 key"},
 			{"PUT", "/v1/customers/acme/overrides/" + path, `{"limit":1}`, "422 limit"},
-			{"PUT", "/v1/plans/p", plan(`"limits":[{"name":"` + key + `","meter":"requests","algorithm":"fixed_window","limit":5,"window":"1h"}]`), "422 limits[0].name"},
+			{
+				"PUT", "/v1/plans/p", plan(`"limits":[{"name":"` + key + `","meter":"requests","algorithm":"fixed_window","limit":5,"window":"1h"}]`),
+				"422 limits[0].name",
+			},
 			{"PUT", "/v1/plans/p", plan(`"meters":["` + key + `"]`), "422 meters[0]"},
 			{"PUT", "/v1/customers/c", `{"name":"C","plan":"` + key + `"}`, "422 plan"},
 			{"POST", "/v1/hits", `{"customer":"` + key + `","meter":"requests"}`, "422 customer"},

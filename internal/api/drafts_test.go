@@ -25,7 +25,8 @@ func TestDraftsAreStored(t *testing.T) {
 	const path = "/v1/plans/pro/draft"
 	n.want(404, "GET", path, "")
 	n.want(404, "DELETE", path, "")
-	first := n.want(201, "PUT", path, `{ "name":"P","currency":"USD","interval":"year","limits":[{"name":"x","meter":"nothing","algorithm":"fixed_window","window":"1h"}]}`)
+	first := n.want(201, "PUT", path,
+		`{ "name":"P","currency":"USD","interval":"year","limits":[{"name":"x","meter":"nothing","algorithm":"fixed_window","window":"1h"}]}`)
 	if first.json["based_on"] != 1.0 || first.json["latest_version"] != 1.0 {
 		t.Errorf("based on %v of %v", first.json["based_on"], first.json["latest_version"])
 	}
@@ -43,7 +44,10 @@ func TestDraftsAreStored(t *testing.T) {
 	if got := n.want(200, "GET", path, ""); got.text != second.text || len(got.json["problems"].([]any)) != 0 {
 		t.Errorf("%s\nis not %s", got.text, second.text)
 	}
-	for body, status := range map[string]int{`{`: 400, `[]`: 422, `{"name":1}`: 422, `{"colour":"red"}`: 422, `{"name":null}`: 422, `{"limits":[{"limit":"many"}]}`: 422} {
+	for body, status := range map[string]int{
+		`{`: 400, `[]`: 422, `{"name":1}`: 422, `{"colour":"red"}`: 422, `{"name":null}`: 422,
+		`{"limits":[{"limit":"many"}]}`: 422,
+	} {
 		n.want(status, "PUT", path, body, "If-Match", second.header.Get("ETag"))
 	}
 	if got := n.want(200, "GET", path, ""); got.text != second.text {
@@ -116,7 +120,8 @@ func TestPlayDraft(t *testing.T) {
 		t.Errorf("%v hits", sum)
 	}
 	limit := draft["limits"].([]any)[0].(map[string]any)
-	if draft["refused"].(map[string]any)["hits"].(float64) == 0 || limit["fullest"].(map[string]any)["units"].(float64) < 150 || len(limit["level"].([]any)) != 240 {
+	if draft["refused"].(map[string]any)["hits"].(float64) == 0 || limit["fullest"].(map[string]any)["units"].(float64) < 150 ||
+		len(limit["level"].([]any)) != 240 {
 		t.Errorf("%v", limit)
 	}
 	if says := draft["refusal"].(string); !strings.Contains(says, "Limit hourly is used up.") || !strings.Contains(says, "send it again in") {
@@ -127,15 +132,18 @@ func TestPlayDraft(t *testing.T) {
 	}
 	own := n.want(200, "POST", path, `{"meter":"requests","traffic":{"pattern":"own","window":"1h","windows":1,"hits":[{"at_us":5,"cost":101},{"at_us":1}]}}`)
 	hits := own.json["draft"].(map[string]any)["hits"].([]any)
-	if first, second := hits[0].(map[string]any), hits[1].(map[string]any); first["admitted"] != true || second["admitted"] != false || second["retry_after_ms"] != nil {
+	if first, second := hits[0].(map[string]any), hits[1].(map[string]any); first["admitted"] != true || second["admitted"] != false ||
+		second["retry_after_ms"] != nil {
 		t.Errorf("%v", hits)
 	}
 	for _, wrong := range []string{
 		`{"traffic":{"pattern":"steady","window":"1m"}}`, `{"meter":"requests"}`,
 		`{"meter":"requests","traffic":{"pattern":"tide","window":"1m"}}`, `{"meter":"requests","traffic":{"pattern":"steady","window":"soon"}}`,
-		`{"meter":"requests","traffic":{"pattern":"steady","window":"1m","windows":61}}`, `{"meter":"requests","traffic":{"pattern":"steady","window":"1m","steady":-1}}`,
+		`{"meter":"requests","traffic":{"pattern":"steady","window":"1m","windows":61}}`,
+		`{"meter":"requests","traffic":{"pattern":"steady","window":"1m","steady":-1}}`,
 		`{"meter":"requests","traffic":{"pattern":"steady","window":"1m","windows":60,"steady":10000}}`,
-		`{"meter":"requests","traffic":{"pattern":"own","window":"1m","hits":[{"at_us":-1}]}}`, `{"meter":"requests","traffic":{"pattern":"own","window":"1m","hits":[{"at_us":1,"cost":99999999999999999}]}}`,
+		`{"meter":"requests","traffic":{"pattern":"own","window":"1m","hits":[{"at_us":-1}]}}`,
+		`{"meter":"requests","traffic":{"pattern":"own","window":"1m","hits":[{"at_us":1,"cost":99999999999999999}]}}`,
 	} {
 		n.want(422, "POST", path, wrong)
 	}
@@ -149,7 +157,8 @@ func TestPlayDraft(t *testing.T) {
 // charged is what is stored of all counters and usage.
 func (n *node) charged() (all string) {
 	n.t.Helper()
-	check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), `SELECT concat((SELECT string_agg(c::text, ',') FROM counters c), (SELECT string_agg(u::text, ',') FROM usage u))`).Scan(&all))
+	check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t),
+		`SELECT concat((SELECT string_agg(c::text, ',') FROM counters c), (SELECT string_agg(u::text, ',') FROM usage u))`).Scan(&all))
 	return all
 }
 
@@ -167,7 +176,8 @@ func (n *node) used(customer string, hours [][3]int64) {
 		check(n.t, err)
 		total += h[1]
 	}
-	_, err = n.store.Pool().Exec(testkit.Context(n.t), `INSERT INTO counters (shard, customer, meter, total) VALUES ($1,$2,$3,$4)`, model.Shard(c.ID), c.ID, m.ID, total)
+	_, err = n.store.Pool().Exec(testkit.Context(n.t), `INSERT INTO counters (shard, customer, meter, total) VALUES ($1,$2,$3,$4)`, model.Shard(c.ID),
+		c.ID, m.ID, total)
 	check(n.t, err)
 }
 
@@ -242,7 +252,8 @@ func TestCompareDraftHasBounds(t *testing.T) {
 	_, err = n.store.Pool().Exec(ctx, `INSERT INTO usage (shard, customer, meter, hour, admitted)
 		SELECT s, c, 1, $3 - h * 3600000000::bigint, 150 FROM unnest($1::smallint[], $2::bigint[]) AS i(s, c), generate_series(1, 300) h`, shards, ids, hour)
 	check(t, err)
-	_, err = n.store.Pool().Exec(ctx, `INSERT INTO counters (shard, customer, meter, total) SELECT s, c, 1, c FROM unnest($1::smallint[], $2::bigint[]) AS i(s, c)`, shards, ids)
+	_, err = n.store.Pool().Exec(ctx,
+		`INSERT INTO counters (shard, customer, meter, total) SELECT s, c, 1, c FROM unnest($1::smallint[], $2::bigint[]) AS i(s, c)`, shards, ids)
 	check(t, err)
 	n.server.Deadline = 15 * time.Second
 	got := n.want(200, "POST", "/v1/plans/pro/draft/compare", `{}`)

@@ -64,7 +64,8 @@ func TestEmptyTimesAndIDs(t *testing.T) {
 			return
 		}
 		method, pattern, _ := strings.Cut(operation, " ")
-		path := strings.NewReplacer("/plans/{key}", "/plans/pro", "/webhooks/{id}", "/webhooks/"+hook, "/customers/{key}/", "/customers/acme/", "{key}", "new", "{limit}", "hourly", "{n}", "1", "{id}", "none").Replace(pattern)
+		path := strings.NewReplacer("/plans/{key}", "/plans/pro", "/webhooks/{id}", "/webhooks/"+hook, "/customers/{key}/", "/customers/acme/", "{key}",
+			"new", "{limit}", "hourly", "{n}", "1", "{id}", "none").Replace(pattern)
 		if got := n.faultOf(method, path, body); got != "422 "+name {
 			t.Errorf("%s with %s: %s", operation, body, got)
 		}

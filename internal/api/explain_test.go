@@ -23,8 +23,12 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		method, path, body string
 		says               string
 	}{
-		{404, "POST", "/v1/hits", `{"customer":"a \"b\" c","meter":"requests"}`, `there is no customer "a \"b\" c", or it is archived for good: a new one is made with PUT /v1/customers/a%20%22b%22%20c`},
-		{404, "POST", "/v1/hits", `{"customer":"` + long + `","meter":"requests"}`, `there is no customer "` + long[:100] + `…", or it is archived for good: a new one is made with PUT /v1/customers/{key}`},
+		{
+			404, "POST", "/v1/hits", `{"customer":"a \"b\" c","meter":"requests"}`,
+			`there is no customer "a \"b\" c", or it is archived for good: a new one is made with PUT /v1/customers/a%20%22b%22%20c`,
+		},
+		{404, "POST", "/v1/hits", `{"customer":"` + long + `","meter":"requests"}`, `there is no customer "` + long[:100] +
+			`…", or it is archived for good: a new one is made with PUT /v1/customers/{key}`},
 		{404, "POST", "/v1/hits", `{"customer":"acme","meter":"none"}`, `there is no meter "none": declare it with PUT /v1/meters/none`},
 		{403, "POST", "/v1/hits", `{"customer":"acme","meter":"other"}`, `customer "acme" does not include the meter "other"`},
 		{404, "GET", "/v1/customers/a%7Cb", "", `there is no customer "a|b"`},
@@ -36,7 +40,10 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		{404, "GET", "/v1/plans/none/versions", "", `there is no plan "none"`},
 		{404, "GET", "/v1/plans/pro/versions/9", "", `the plan "pro" has no version 9: GET /v1/plans/pro/versions`},
 		{404, "DELETE", "/v1/keys/key_none", "", `there is no key "key_none": GET /v1/keys`},
-		{422, "POST", "/v1/hits", `{"customr":"acme"}`, "customr: is not known here: did you mean customer? Known are customer, meter, cost, attributes, id, dry_run"},
+		{
+			422, "POST", "/v1/hits", `{"customr":"acme"}`,
+			"customr: is not known here: did you mean customer? Known are customer, meter, cost, attributes, id, dry_run",
+		},
 		{422, "POST", "/v1/hits/batch", `{"hit":[]}`, "hit: is not known here: did you mean hits? Known are hits, atomic"},
 		{422, "POST", "/v1/hits?dry_run=true", `{}`, "dry_run: is not a parameter of this route: it belongs in the body"},
 		{422, "POST", "/v1/hits?denystatus=200", `{}`, "denystatus: is not a parameter of this route: did you mean deny_status? Known are deny_status"},
@@ -46,24 +53,54 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		{422, "POST", "/v1/refunds", `{"customer":"acme","meter":"requests","id":"r"}`, "cost: is required: how many units to give back, from 1 to 999999999999999"},
 		{422, "PUT", "/v1/customers/new", `{"name":"x"}`, "plan: is required: it must be 1 to 200"},
 		{422, "PUT", "/v1/customers/new", `{"name":"x","timezone":""}`, "timezone: must be an IANA timezone, such as UTC or Europe/Berlin; left out it is UTC"},
-		{422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"europe/berlin"}`, `timezone: "europe/berlin" is no IANA timezone, such as UTC or Europe/Berlin; capitals count`},
-		{422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"UTC","test_clock":"none"}`, "no such test clock: make it with PUT /v1/test-clocks/none"},
-		{422, "PUT", "/v1/plans/new", `{"name":"x"}`, "currency: is required: an ISO 4217 code in capitals, such as USD, of a currency with a minor unit; interval: is required: day, week, month or year"},
-		{422, "PUT", "/v1/plans/new", `{"name":"x","currency":"usd","interval":"hour","prices":[{"meter":"requests"}]}`, "currency: must be an ISO 4217 code in capitals, such as USD, of a currency with a minor unit; interval: must be day, week, month or year; prices[0].model: is required: per_unit"},
+		{
+			422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"europe/berlin"}`,
+			`timezone: "europe/berlin" is no IANA timezone, such as UTC or Europe/Berlin; capitals count`,
+		},
+		{
+			422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"UTC","test_clock":"none"}`,
+			"no such test clock: make it with PUT /v1/test-clocks/none",
+		},
+		{
+			422, "PUT", "/v1/plans/new", `{"name":"x"}`,
+			"currency: is required: an ISO 4217 code in capitals, such as USD, of a currency with a minor unit; interval: is required: day, week, month or year",
+		},
+		{
+			422, "PUT", "/v1/plans/new", `{"name":"x","currency":"usd","interval":"hour","prices":[{"meter":"requests"}]}`,
+			"currency: must be an ISO 4217 code in capitals, such as USD, of a currency with a minor unit; interval: must be day, week, month or year; prices[0].model: is required: per_unit",
+		},
 		{422, "POST", "/v1/keys", `{"name":"x"}`, "scope: is required: admin, support, backend or read"},
 		{405, "PATCH", "/v1/customers/acme", "", "this path does not have the method PATCH: it has GET, HEAD, PUT, DELETE"},
-		{429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":6}`, "Limit hourly never admits more than 5 at once. The hit costs 6: split it, or raise the limit."},
-		{428, "PUT", "/v1/customers/acme", `{"name":"x","plan":"pro","timezone":"UTC"}`, "GET it, look at what would be overwritten, and send the ETag of that answer in the header If-Match. Now it is If-Match: " + acme.header.Get("ETag")},
+		{
+			429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":6}`,
+			"Limit hourly never admits more than 5 at once. The hit costs 6: split it, or raise the limit.",
+		},
+		{
+			428, "PUT", "/v1/customers/acme", `{"name":"x","plan":"pro","timezone":"UTC"}`,
+			"GET it, look at what would be overwritten, and send the ETag of that answer in the header If-Match. Now it is If-Match: " + acme.header.Get("ETag"),
+		},
 		{428, "PUT", "/v1/plans/pro", `{"name":"x","currency":"USD","interval":"month"}`, `in the header If-Match. Now it is If-Match: "1"`},
 		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":-1,"window":"1h"`), "limits[0].limit: must be between 0 (closed) and 999999999999999"},
 		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","window":"1h"`), "limits[0].limit: is required: a whole number from 0 (closed) to 999999999999999"},
 		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":3600`), `limits[0].window: must be a string such as "1h"`},
 		{422, "PUT", "/v1/plans/new", planWith(`"sliding_log","limit":1,"window":"1h","precision":1`), `limits[0].precision: must be a string such as "1s"`},
-		{422, "PUT", "/v1/plans/new", `{"name":"x","currency":"USD","interval":"month","prices":[{"meter":"requests","model":"per_unit","unit_price":0.5}]}`, `prices[0].unit_price: must be a string such as "0.05"`},
-		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":"month"`), `limits[0].window: must be "calendar_month" for the calendar's in the customer's timezone, or a duration such as "720h" or "30d"`},
-		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":"daily"`), `limits[0].window: must be "calendar_day" for the calendar's in the customer's timezone, or a duration such as "24h" or "1d"`},
+		{
+			422, "PUT", "/v1/plans/new", `{"name":"x","currency":"USD","interval":"month","prices":[{"meter":"requests","model":"per_unit","unit_price":0.5}]}`,
+			`prices[0].unit_price: must be a string such as "0.05"`,
+		},
+		{
+			422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":"month"`),
+			`limits[0].window: must be "calendar_month" for the calendar's in the customer's timezone, or a duration such as "720h" or "30d"`,
+		},
+		{
+			422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":"daily"`),
+			`limits[0].window: must be "calendar_day" for the calendar's in the customer's timezone, or a duration such as "24h" or "1d"`,
+		},
 		{422, "PUT", "/v1/plans/new", planWith(`"token_bucket","limit":1,"window":"1 month"`), `limits[0].window: must be a duration such as "720h" or "30d"`},
-		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":"3600"`), `such as "90s" or "1d", at most 3660d, or calendar_day, calendar_week, calendar_month, calendar_year or billing_period`},
+		{
+			422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":"3600"`),
+			`such as "90s" or "1d", at most 3660d, or calendar_day, calendar_week, calendar_month, calendar_year or billing_period`,
+		},
 		{422, "PUT", "/v1/customers/acme/overrides/hourly", `{}`, "limit: is required: a whole number from 0 (closed) to 999999999999999"},
 	} {
 		if got := n.want(c.status, c.method, c.path, c.body); !strings.Contains(got.json["detail"].(string), c.says) {

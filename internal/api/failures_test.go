@@ -86,7 +86,8 @@ func TestWrongKeysOnTheFastPath(t *testing.T) {
 	check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	in := bufio.NewReader(conn)
 	send := func() int {
-		_, err = fmt.Fprintf(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(oneHit), oneHit)
+		_, err = fmt.Fprintf(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			len(oneHit), oneHit)
 		check(t, err)
 		got, err := http.ReadResponse(in, nil)
 		check(t, err)

@@ -68,7 +68,10 @@ var aprilCuts = []struct {
 		n.setTo("2026-04-01T00:00:00Z")
 		n.moved("larger", "2026-04-01")
 	}, "2026-05-01T01:00:10Z"},
-	{"a base on the invoice of the period before", "2026-05-01T01:00:10Z", func(n *node) { n.bill(200, "acme", `{"ends_at":"2026-05-16T00:00:00Z"}`) }, "2026-05-16T01:00:10Z"},
+	{
+		"a base on the invoice of the period before", "2026-05-01T01:00:10Z", func(n *node) { n.bill(200, "acme", `{"ends_at":"2026-05-16T00:00:00Z"}`) },
+		"2026-05-16T01:00:10Z",
+	},
 }
 
 // What a final invoice gave back of a base in advance is not given back again by a void invoice that
@@ -152,7 +155,8 @@ func TestReconcileFindsWhatWasGivenBackTwice(t *testing.T) {
 		t.Helper()
 		bad := n.reconciled()
 		const want = "detail:Line 1, base: later invoices and credit notes gave back more than the line and its corrections came to."
-		if found := bad["lines_are_given_back_once"]; len(bad) != 1 || !strings.Contains(found, want) || !strings.Contains(found, "expected:0") || !strings.Contains(found, "found:1500") {
+		if found := bad["lines_are_given_back_once"]; len(bad) != 1 || !strings.Contains(found, want) || !strings.Contains(found, "expected:0") ||
+			!strings.Contains(found, "found:1500") {
 			t.Errorf("%v", bad)
 		}
 	}
@@ -189,7 +193,8 @@ func unusedOf(all []map[string]any) (minor int) {
 // noted asks for a credit note of a line, and returns what is said.
 func (n *node) noted(status int, invoice string, line, minor int, id string) string {
 	n.t.Helper()
-	return n.want(status, "POST", invoice+"/credit-notes", fmt.Sprintf(`{"lines":[{"n":%d,"amount_minor":%d}],"reason":"x","to":"outside","id":%q}`, line, minor, id)).text
+	return n.want(status, "POST", invoice+"/credit-notes", fmt.Sprintf(`{"lines":[{"n":%d,"amount_minor":%d}],"reason":"x","to":"outside","id":%q}`,
+		line, minor, id)).text
 }
 
 // A note takes no more of a base than a cut left of it, and a cut no more than notes left.
@@ -202,8 +207,14 @@ func TestNotesAndUnusedAddUp(t *testing.T) {
 		why           string
 	}{
 		{"the cut first", 0, 1500, "carried 1500", "1500 is left of line 1, in minor units: its amount is 3000, 1500 was given back as unused"},
-		{"a part before", 1000, 500, "carried 1500", "500 is left of line 1, in minor units: its amount is 3000, 1500 was given back as unused, credit notes took 1000"},
-		{"more than is used before", 2000, 0, "carried 1000", "0 is left of line 1, in minor units: its amount is 3000, 1000 was given back as unused, credit notes took 2000"},
+		{
+			"a part before", 1000, 500, "carried 1500",
+			"500 is left of line 1, in minor units: its amount is 3000, 1500 was given back as unused, credit notes took 1000",
+		},
+		{
+			"more than is used before", 2000, 0, "carried 1000",
+			"0 is left of line 1, in minor units: its amount is 3000, 1000 was given back as unused, credit notes took 2000",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n, opening := aprilNode(t)
@@ -315,7 +326,8 @@ func TestNotesAndCorrectionsAddUp(t *testing.T) {
 		t.Errorf("corrected by %d, want 3000 more", got)
 	}
 	// Of the correction no more than its own amount may be noted, and of both no more than is left.
-	if said := n.noted(409, fourth, 2, 3001, "f"); !strings.Contains(said, "3000 is left of line 2, in minor units: its amount is 3000. Of the line that it corrects, 3000 is left: its amount is 10000, corrections came to -3000, credit notes took 4000") {
+	if said := n.noted(409, fourth, 2, 3001, "f"); !strings.Contains(said,
+		"3000 is left of line 2, in minor units: its amount is 3000. Of the line that it corrects, 3000 is left: its amount is 10000, corrections came to -3000, credit notes took 4000") {
 		t.Error(said)
 	}
 	n.noted(201, third, 1, 1000, "g")

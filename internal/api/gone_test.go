@@ -51,7 +51,8 @@ func TestGoneClientEndsItsAnswer(t *testing.T) {
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
 	check(t, err)
 	body := `{"hits":[` + strings.Repeat(`{"customer":"acme","meter":"requests"},`, 999) + `{"customer":"acme","meter":"requests"}]}`
-	_, err = fmt.Fprintf(conn, "POST /v1/hits/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", adminSecret, len(body), body)
+	_, err = fmt.Fprintf(conn, "POST /v1/hits/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		adminSecret, len(body), body)
 	check(t, err)
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if check(t, err); !strings.Contains(line, "200") {

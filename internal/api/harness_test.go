@@ -135,9 +135,13 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
 	n := &node{t: t, store: store, state: serve.StateReady, database: databaseURL, ahead: ahead}
-	n.server = New(Options{Webhooks: hooked, Sender: sender, Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch, Page: testkit.Patience}), Options: serve.Options{
-		Engine: engine, Catalog: catalog, Store: store, Accounts: accounts, Invoices: invoices, Closing: bills, Ready: func() (serve.State, string) { return n.state, n.reason },
-		Now: now, Estimate: estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
+	n.server = New(Options{Webhooks: hooked, Sender: sender, Reconciler: reconcile.New(reconcile.Options{
+		Pool: pool, Stopwatch: stopwatch,
+		Page: testkit.Patience,
+	}), Options: serve.Options{
+		Engine: engine, Catalog: catalog, Store: store, Accounts: accounts, Invoices: invoices, Closing: bills,
+		Ready: func() (serve.State, string) { return n.state, n.reason },
+		Now:   now, Estimate: estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
 		Deadline: testkit.Patience, // a stall of the machine is none of quotad
 	}})
 	n.server.imports.Wait = testkit.Patience

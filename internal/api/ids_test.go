@@ -59,7 +59,10 @@ func TestRefusedIDsAreJudgedAnew(t *testing.T) {
 		}
 	}
 	n.want(201, "PUT", "/v1/customers/acme/overrides/hourly", `{"limit":8}`)
-	for _, look := range []string{`{"customer":"acme","meter":"requests","cost":2,"id":"b","dry_run":true}`, `{"customer":"acme","meter":"requests","cost":0,"id":"all"}`} {
+	for _, look := range []string{
+		`{"customer":"acme","meter":"requests","cost":2,"id":"b","dry_run":true}`,
+		`{"customer":"acme","meter":"requests","cost":0,"id":"all"}`,
+	} {
 		if got := n.want(200, "POST", "/v1/hits", look); got.json["replayed"] != false {
 			t.Errorf("a look: %s", got.text)
 		}

@@ -91,7 +91,8 @@ func (n *node) connect(length int) net.Conn {
 	check(n.t, err)
 	n.t.Cleanup(func() { _ = conn.Close() })
 	check(n.t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
-	_, err = fmt.Fprintf(conn, "POST /v1/imports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n", adminSecret, length)
+	_, err = fmt.Fprintf(conn, "POST /v1/imports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n",
+		adminSecret, length)
 	check(n.t, err)
 	return conn
 }

@@ -78,17 +78,20 @@ func TestMoveInMidPeriod(t *testing.T) {
 	n.standing("acme-2", float64(total), 0)
 	n.booked("acme-2", float64(total))
 	got := n.want(200, "GET", "/v1/customers/acme-2/usage?meter=requests&granularity=month&from=2026-02-01T00:00:00Z", "")
-	if want := fmt.Sprintf(`[{"start":"2026-02-01T00:00:00Z","admitted":96,"denied":0},{"start":"2026-03-01T00:00:00Z","admitted":%d,"denied":0}]`, total); !strings.Contains(got.text, want) {
+	if want := fmt.Sprintf(`[{"start":"2026-02-01T00:00:00Z","admitted":96,"denied":0},{"start":"2026-03-01T00:00:00Z","admitted":%d,"denied":0}]`,
+		total); !strings.Contains(got.text, want) {
 		t.Errorf("usage %s, want %s", got.text, want)
 	}
 	const hit = `{"customer":"acme-2","meter":"requests","cost":%d}`
-	if got := n.want(429, "POST", "/v1/hits", fmt.Sprintf(hit, 41)); fmt.Sprint(got.json["violated-policies"]) != "[bucket]" || got.left() != fmt.Sprintf("month %d, bucket 40", 1000-total) {
+	if got := n.want(429, "POST", "/v1/hits", fmt.Sprintf(hit, 41)); fmt.Sprint(got.json["violated-policies"]) != "[bucket]" ||
+		got.left() != fmt.Sprintf("month %d, bucket 40", 1000-total) {
 		t.Errorf("more than the bucket has: %s", got.text)
 	}
 	n.want(200, "POST", "/v1/hits", fmt.Sprintf(hit, 40))
 	n.want(200, "PUT", "/v1/test-clocks/c", `{"now":"2026-03-22T15:30:00Z"}`)
 	n.want(200, "POST", "/v1/hits", fmt.Sprintf(hit, 1000-total-40))
-	if got := n.want(429, "POST", "/v1/hits", fmt.Sprintf(hit, 1)); fmt.Sprint(got.json["violated-policies"]) != "[month]" || got.limits()["month"]["reset_at"] != "2026-04-01T00:00:00Z" {
+	if got := n.want(429, "POST", "/v1/hits", fmt.Sprintf(hit, 1)); fmt.Sprint(got.json["violated-policies"]) != "[month]" ||
+		got.limits()["month"]["reset_at"] != "2026-04-01T00:00:00Z" {
 		t.Errorf("the month is full: %s", got.text)
 	}
 	n.booked("acme-2", 1000)
@@ -299,7 +302,10 @@ func TestBodiesOfImports(t *testing.T) {
 	n.want(415, "POST", "/v1/imports", "x", "Content-Type", "application/x-ndjson", "Content-Encoding", "gzip")
 	n.want(403, "POST", "/v1/imports", one("9"), "Authorization", n.key("backend"))
 	n.want(422, "POST", "/v1/imports?dry_run=true", one("9"))
-	for _, want := range []string{`{operation="import",outcome="done"} 8`, `{operation="import",outcome="replayed"} 5`, `{operation="import",outcome="failed"} 1`} {
+	for _, want := range []string{
+		`{operation="import",outcome="done"} 8`, `{operation="import",outcome="replayed"} 5`,
+		`{operation="import",outcome="failed"} 1`,
+	} {
 		if got := n.want(200, "GET", "/metrics", ""); !strings.Contains(got.text, "quotad_operations_total"+want) {
 			t.Errorf("no %s", want)
 		}

@@ -31,7 +31,8 @@ func (n *node) drawn(path string) {
 			t.Errorf("%s: %d %.200q", form, status, text)
 		}
 	}
-	if status, text, _ := n.text("GET", "/v1/invoices.csv?customer=acme&test_clock=clock&status=finalized", ""); status != 200 || strings.Count(text, "\n") != 2 || !strings.Contains(text, "acme") {
+	if status, text, _ := n.text("GET", "/v1/invoices.csv?customer=acme&test_clock=clock&status=finalized", ""); status != 200 ||
+		strings.Count(text, "\n") != 2 || !strings.Contains(text, "acme") {
 		t.Errorf("list: %d %q", status, text)
 	}
 	if status, _, _ := n.text("GET", "/v1/invoices/00000000-0000-4000-8000-000000000000.pdf", ""); status != 404 {

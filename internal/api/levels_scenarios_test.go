@@ -119,7 +119,10 @@ func TestTiersAndPackagesOfALevelCutByArchiving(t *testing.T) {
 		name, price string
 		minor       int64
 	}{
-		{"graduated", `"model":"graduated","included":3,"tiers":[{"up_to":5,"unit_price":"1.11","flat_price":"2"},{"up_to":null,"unit_price":"0.77","flat_price":"1"}]`, 307},
+		{
+			"graduated", `"model":"graduated","included":3,"tiers":[{"up_to":5,"unit_price":"1.11","flat_price":"2"},{"up_to":null,"unit_price":"0.77","flat_price":"1"}]`,
+			307,
+		},
 		{"package", `"model":"package","included":3,"package_size":2,"package_price":"3.33"`, 408},
 		{"rounded once", `"model":"per_unit","included":3,"unit_price":"0.0211"`, 4},
 	} {

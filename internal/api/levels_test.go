@@ -114,7 +114,8 @@ func TestBadLevels(t *testing.T) {
 			t.Errorf("%s %s %s: %v", c.method, c.path, c.body, got)
 		}
 	}
-	n.want(201, "PUT", "/v1/plans/old", `{"name":"Old","currency":"USD","interval":"month","limits":[{"name":"l","meter":"requests","algorithm":"allocation","limit":5}]}`)
+	n.want(201, "PUT", "/v1/plans/old",
+		`{"name":"Old","currency":"USD","interval":"month","limits":[{"name":"l","meter":"requests","algorithm":"allocation","limit":5}]}`)
 	n.want(201, "PUT", "/v1/customers/older", `{"name":"C","plan":"old"}`)
 	n.want(422, "PUT", "/v1/customers/older/prices/requests", `{"model":"per_unit","unit_price":"1"}`)
 	n.want(404, "PUT", "/v1/customers/nobody/levels/seats", `{"level":1}`)

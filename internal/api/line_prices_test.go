@@ -9,7 +9,8 @@ import (
 // saidBy are the lines in an answer: kind, meter and all that they say of their price, as it is written.
 func saidBy(text string) string {
 	var all []string
-	for _, m := range regexp.MustCompile(`"kind":"(\w+)","meter":(null|"\w+").*?"tiers":(\[.*?\]),"amount_minor":(-?\d+).*?("unit_price":.*?"applied":(?:null|"\w+"))`).FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`"kind":"(\w+)","meter":(null|"\w+").*?"tiers":(\[.*?\]),"amount_minor":(-?\d+).*?("unit_price":.*?"applied":(?:null|"\w+"))`).FindAllStringSubmatch(text,
+		-1) {
 		all = append(all, strings.Join(m[1:], " "))
 	}
 	return strings.Join(all, "\n")
@@ -43,7 +44,8 @@ func TestLinesSayTheirPrice(t *testing.T) {
 	const calls = `usage "calls" [] 200 "unit_price":"0.050","package_size":null,"package_price":null,"level":null,"applied":null`
 	all := baseLine + calls + "\n" +
 		`usage "mails" [] 600 "unit_price":null,"package_size":1000,"package_price":"2","level":null,"applied":null` + "\n" +
-		`usage "disk" [` + ofFirst + `,{"up_to":null,"quantity":4,"amount":"0.4","unit_price":"0.1","flat_price":null}] 560 ` + strings.Replace(noPrice, `"applied":null`, `"applied":"maximum"`, 1) + "\n" +
+		`usage "disk" [` + ofFirst + `,{"up_to":null,"quantity":4,"amount":"0.4","unit_price":"0.1","flat_price":null}] 560 ` +
+		strings.Replace(noPrice, `"applied":null`, `"applied":"maximum"`, 1) + "\n" +
 		`usage "fax" [{"up_to":null,"quantity":7,"amount":"7","unit_price":"1","flat_price":null}] 700 ` + noPrice + "\n" +
 		`usage "idle" [] 0 "unit_price":"3","package_size":null,"package_price":null,"level":null,"applied":null`
 	check := func(what, text, want string) {
@@ -62,7 +64,8 @@ func TestLinesSayTheirPrice(t *testing.T) {
 	check("the invoice", n.want(200, "POST", path+"/finalize", "").text, all)
 	check("the list", n.want(200, "GET", "/v1/invoices?customer=acme&test_clock=any", "").text, all)
 	preview = n.want(200, "POST", "/v1/customers/acme/adjustments?preview=true", adjusted).text
-	check("the preview of a correction", preview, `correction "calls" [] -200 "unit_price":"0.050","package_size":null,"package_price":null,"level":null,"applied":null`)
+	check("the preview of a correction", preview,
+		`correction "calls" [] -200 "unit_price":"0.050","package_size":null,"package_price":null,"level":null,"applied":null`)
 	note := n.want(201, "POST", path+"/credit-notes", `{"lines":[{"n":2,"amount_minor":5}],"reason":"r","to":"outside","id":"n"}`).text
 	check("a credit note", note, `usage "calls" [] -5 `+noPrice)
 
@@ -72,7 +75,10 @@ func TestLinesSayTheirPrice(t *testing.T) {
 	_, page, _ := n.text("GET", path+".html", "")
 	_, page, _ = strings.Cut(page, "<body>")
 	page = regexp.MustCompile(`(\s*<[^>]*>\s*)+`).ReplaceAllString(page, "|")
-	for _, words := range []string{"40 × €0.05|", "3 packages of 1,000 × €2.00|", "5 × €1.00 and €0.50 flat|€5.50|", "Maximum of €5.60 applied|", "Paid on 1 Feb 2026", "Open|€0.00"} {
+	for _, words := range []string{
+		"40 × €0.05|", "3 packages of 1,000 × €2.00|", "5 × €1.00 and €0.50 flat|€5.50|", "Maximum of €5.60 applied|",
+		"Paid on 1 Feb 2026", "Open|€0.00",
+	} {
 		if !strings.Contains(page, words) {
 			t.Errorf("the page lacks %q: %s", words, page)
 		}
@@ -83,7 +89,10 @@ func TestLinesSayTheirPrice(t *testing.T) {
 		}
 	}
 	_, rows, _ := n.text("GET", path+".csv", "")
-	for _, row := range []string{",200,2.00,,0.050,,,,,,\r\n", ",600,6.00,,,1000,2,,,,\r\n", ",up to 5: 5 × 1.00 + 0.5 = 5.5; above 5: 4 × 0.1 = 0.4,maximum,,\r\n", ",0,0.00,,3,,,,,,\r\n"} {
+	for _, row := range []string{
+		",200,2.00,,0.050,,,,,,\r\n", ",600,6.00,,,1000,2,,,,\r\n",
+		",up to 5: 5 × 1.00 + 0.5 = 5.5; above 5: 4 × 0.1 = 0.4,maximum,,\r\n", ",0,0.00,,3,,,,,,\r\n",
+	} {
 		if !strings.Contains(rows, row) {
 			t.Errorf("the CSV lacks %q: %s", row, rows)
 		}

@@ -124,10 +124,12 @@ func TestPapersKeepWhatTheySaid(t *testing.T) {
 	t.Parallel()
 	n := billedNode(t)
 	n.setTo("2026-01-01T00:00:00Z")
-	n.want(200, "PUT", "/v1/sellers/default", `{"name":"Us","country":"AT","registration":"FN 1 x","email":"us@example.com","payment":["IBAN AT1"],"footer":["Thanks 1"],"credit_note_prefix":"G-"}`, "If-Match", "*")
+	n.want(200, "PUT", "/v1/sellers/default",
+		`{"name":"Us","country":"AT","registration":"FN 1 x","email":"us@example.com","payment":["IBAN AT1"],"footer":["Thanks 1"],"credit_note_prefix":"G-"}`, "If-Match", "*")
 	n.made("acme")
 	const account = `{"buyer":{"name":"Acme","address":[],"country":"GR"},"order_reference":"PO 1","notes":["Cost centre 1"],"taxes":[{"name":"VAT","percent":"0","inclusive":false,"note":"Reverse charge 1"}]}`
-	if got := n.bill(200, "acme", account); !strings.Contains(got.text, `"order_reference":"PO 1","notes":["Cost centre 1"]`) || !strings.Contains(got.text, `"note":"Reverse charge 1"`) {
+	if got := n.bill(200, "acme", account); !strings.Contains(got.text, `"order_reference":"PO 1","notes":["Cost centre 1"]`) ||
+		!strings.Contains(got.text, `"note":"Reverse charge 1"`) {
 		t.Error(got.text)
 	}
 	path := "/v1/invoices/" + n.billed("2026-02-01T00:00:11Z", "draft")["id"].(string)
@@ -140,7 +142,8 @@ func TestPapersKeepWhatTheySaid(t *testing.T) {
 	}
 	before := forms(path)
 	for _, words := range []string{
-		`"country":"AT"`, `"registration":"FN 1 x"`, `"email":"us@example.com"`, `"payment":["IBAN AT1"]`, `"footer":["Thanks 1"]`, `"order_reference":"PO 1"`, `"notes":["Cost centre 1"]`, `"note":"Reverse charge 1"`,
+		`"country":"AT"`, `"registration":"FN 1 x"`, `"email":"us@example.com"`, `"payment":["IBAN AT1"]`, `"footer":["Thanks 1"]`,
+		`"order_reference":"PO 1"`, `"notes":["Cost centre 1"]`, `"note":"Reverse charge 1"`,
 	} {
 		if !strings.Contains(before[0], words) {
 			t.Errorf("lacks %s: %s", words, before[0])
@@ -160,7 +163,8 @@ func TestPapersKeepWhatTheySaid(t *testing.T) {
 	}
 	// A note says what its invoice says, with a number of the seller as it is now.
 	note := n.want(201, "POST", path+"/credit-notes", `{"lines":[{"n":1,"amount_minor":1}],"reason":"x","to":"outside","id":"x"}`)
-	if note.json["number"] != "TEST-N-1" || !strings.Contains(note.text, `"payment":["IBAN AT1"]`) || !strings.Contains(note.text, `"notes":["Cost centre 1"]`) || !strings.Contains(note.text, `"note":"Reverse charge 1"`) {
+	if note.json["number"] != "TEST-N-1" || !strings.Contains(note.text, `"payment":["IBAN AT1"]`) ||
+		!strings.Contains(note.text, `"notes":["Cost centre 1"]`) || !strings.Contains(note.text, `"note":"Reverse charge 1"`) {
 		t.Error(note.text)
 	}
 	n.agreed("at the end")

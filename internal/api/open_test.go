@@ -64,9 +64,18 @@ func TestOpenReservations(t *testing.T) {
 	between := n.reserved("requests", 1, 60, `{}`)
 	all := n.lists("", soon, between, late).items()
 	for i, want := range []map[string]any{
-		{"id": soon, "meter": "jobs", "cost": 2., "attributes": map[string]any{}, "created_at": "2026-01-31T12:00:10.5Z", "expires_at": "2026-01-31T12:00:40.5Z", "test_clock": "c"},
-		{"id": between, "meter": "requests", "cost": 1., "attributes": map[string]any{"ip": ""}, "created_at": "2026-01-31T12:00:10.5Z", "expires_at": "2026-01-31T12:01:10.5Z", "test_clock": "c"},
-		{"id": late, "meter": "requests", "cost": 3., "attributes": map[string]any{"ip": "10.0.0.1"}, "created_at": "2026-01-31T12:00:00Z", "expires_at": "2026-01-31T12:01:30Z", "test_clock": "c"},
+		{
+			"id": soon, "meter": "jobs", "cost": 2., "attributes": map[string]any{}, "created_at": "2026-01-31T12:00:10.5Z",
+			"expires_at": "2026-01-31T12:00:40.5Z", "test_clock": "c",
+		},
+		{
+			"id": between, "meter": "requests", "cost": 1., "attributes": map[string]any{"ip": ""}, "created_at": "2026-01-31T12:00:10.5Z",
+			"expires_at": "2026-01-31T12:01:10.5Z", "test_clock": "c",
+		},
+		{
+			"id": late, "meter": "requests", "cost": 3., "attributes": map[string]any{"ip": "10.0.0.1"}, "created_at": "2026-01-31T12:00:00Z",
+			"expires_at": "2026-01-31T12:01:30Z", "test_clock": "c",
+		},
 	} {
 		if fmt.Sprint(all[i]) != fmt.Sprint(want) {
 			t.Errorf("%v, not %v", all[i], want)

@@ -14,7 +14,8 @@ func (n *node) toldOverdue(want int) (at int64) {
 	n.t.Helper()
 	testkit.Eventually(n.t, fmt.Sprintf("%d invoices are told to be overdue", want), func() bool {
 		var got int
-		check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), "SELECT count(*), coalesce(max(told_at), 0) FROM unpaid_invoices WHERE told_at IS NOT NULL").Scan(&got, &at))
+		check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t),
+			"SELECT count(*), coalesce(max(told_at), 0) FROM unpaid_invoices WHERE told_at IS NOT NULL").Scan(&got, &at))
 		return got == want
 	})
 	return at

@@ -49,7 +49,8 @@ func TestOverrides(t *testing.T) {
 	}
 	n.want(201, "PUT", ofAcme+"/rate", `{"limit":5,"burst":7,"expires_at":null}`)
 	got = n.want(200, "GET", ofAcme, "", "Authorization", n.key("read"))
-	if items := got.items(); len(items) != 2 || items[0]["name"] != "hourly" || items[1]["name"] != "rate" || items[1]["burst"] != 7.0 || got.json["next_cursor"] != nil {
+	if items := got.items(); len(items) != 2 || items[0]["name"] != "hourly" || items[1]["name"] != "rate" || items[1]["burst"] != 7.0 ||
+		got.json["next_cursor"] != nil {
 		t.Errorf("list: %s", got.text)
 	}
 	if got = n.want(200, "GET", ofAcme+"?limit=1", ""); len(got.items()) != 1 || got.json["next_cursor"] == nil {

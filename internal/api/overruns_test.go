@@ -17,7 +17,8 @@ func TestOverruns(t *testing.T) {
 	n.want(200, "POST", "/v1/hits", start+`,"cost":4}`)
 	n.want(429, "POST", "/v1/hits", start+`,"cost":3,"overrun":false}`)
 	got := n.want(200, "POST", "/v1/hits", start+`,"cost":3,"overrun":true}`)
-	if l := got.limits()["hourly"]; got.json["allowed"] != true || l["used"] != 7.0 || l["remaining"] != 0.0 || l["exceeded"] != true || l["retry_after_ms"] != 0.0 {
+	if l := got.limits()["hourly"]; got.json["allowed"] != true || l["used"] != 7.0 || l["remaining"] != 0.0 || l["exceeded"] != true ||
+		l["retry_after_ms"] != 0.0 {
 		t.Errorf("an overrun: %s", got.text)
 	}
 	if got.header.Get("X-RateLimit-Remaining") != "0" || got.header.Get("Retry-After") != "" {
@@ -94,7 +95,8 @@ func TestRefundedHits(t *testing.T) {
 	if got := n.want(409, "POST", "/v1/hits", hit); got.json["type"] != "/problems/refunded" || !strings.Contains(got.json["detail"].(string), "new id") {
 		t.Errorf("refunded: %s", got.text)
 	}
-	if got := n.want(200, "POST", "/v1/hits/batch", `{"hits":[`+hit+`]}`).json["results"].([]any)[0].(map[string]any); got["status"] != 409.0 || got["type"] != "/problems/refunded" {
+	if got := n.want(200, "POST", "/v1/hits/batch", `{"hits":[`+hit+`]}`).json["results"].([]any)[0].(map[string]any); got["status"] != 409.0 ||
+		got["type"] != "/problems/refunded" {
 		t.Errorf("in a batch: %v", got)
 	}
 	n.want(409, "POST", "/v1/hits/batch", `{"atomic":true,"hits":[`+hit+`]}`)

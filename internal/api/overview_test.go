@@ -64,7 +64,10 @@ func TestOverview(t *testing.T) {
 	n.want(201, "PUT", "/v1/plans/seats", `{"name":"S","currency":"USD","interval":"month","limits":[
 		{"name":"seats","meter":"seats","algorithm":"allocation","limit":1000},{"name":"soft","meter":"requests","algorithm":"fixed_window","limit":4,"window":"1h","mode":"soft"}]}`)
 	n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2030-01-01T00:00:30Z"}`)
-	for key, more := range map[string]string{"beta": `"plan":"seats"`, "over": `"plan":"seats"`, "timed": `"plan":"pro","test_clock":"clock"`, "gone": `"plan":"pro"`, "idle": `"plan":"pro"`} {
+	for key, more := range map[string]string{
+		"beta": `"plan":"seats"`, "over": `"plan":"seats"`, "timed": `"plan":"pro","test_clock":"clock"`,
+		"gone": `"plan":"pro"`, "idle": `"plan":"pro"`,
+	} {
 		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"N `+key+`",`+more+`}`)
 	}
 	hit := func(status int, customer, meter string, cost int) {
@@ -117,14 +120,17 @@ func TestOverview(t *testing.T) {
 		return units == 6
 	})
 	seconds := decisions["seconds"].(float64)
-	if from := time.UnixMicro(minute).Add(-time.Minute).UTC().Format(time.RFC3339); decisions["recent"].(map[string]any)["from"] != from || seconds < 60 || seconds > 120 {
+	if from := time.UnixMicro(minute).Add(-time.Minute).UTC().Format(time.RFC3339); decisions["recent"].(map[string]any)["from"] != from ||
+		seconds < 60 || seconds > 120 {
 		t.Errorf("%v, want it from %s", decisions, from)
 	}
-	if want := fmt.Sprintf("%d.%d", 8/int(seconds), 80/int(seconds)%10); decisions["per_second"] != want || got["nodes"].([]any)[0].(map[string]any)["per_second"] != want {
+	if want := fmt.Sprintf("%d.%d", 8/int(seconds), 80/int(seconds)%10); decisions["per_second"] != want ||
+		got["nodes"].([]any)[0].(map[string]any)["per_second"] != want {
 		t.Errorf("%v a second, want %s", decisions["per_second"], want)
 	}
 	database := got["database"].(map[string]any)
-	if version := pgtest.Query[string](t, n.database, "SELECT version()"); !strings.Contains(version, database["version"].(string)) || database["connections"].(float64) < 1 || database["read_only"] != false {
+	if version := pgtest.Query[string](t, n.database, "SELECT version()"); !strings.Contains(version, database["version"].(string)) ||
+		database["connections"].(float64) < 1 || database["read_only"] != false {
 		t.Errorf("%v of %s", database, version)
 	}
 	if len(got["concerns"].([]any)) != 0 || len(got["failed"].([]any)) != 0 {
@@ -196,7 +202,8 @@ func TestOverviewOfNodes(t *testing.T) {
 	if strings.Join(states, ", ") != "gone:80 silent <nil>, one:80 ready <nil>, two:80 degraded the database is too slow" {
 		t.Errorf("%q", states)
 	}
-	if said := fmt.Sprint(got["concerns"]); !strings.Contains(said, "gone:80 has not been heard of for 3 minutes") || !strings.Contains(said, "two:80 is degraded: the database is too slow") || len(got["concerns"].([]any)) != 2 {
+	if said := fmt.Sprint(got["concerns"]); !strings.Contains(said, "gone:80 has not been heard of for 3 minutes") ||
+		!strings.Contains(said, "two:80 is degraded: the database is too slow") || len(got["concerns"].([]any)) != 2 {
 		t.Errorf("%s", said)
 	}
 

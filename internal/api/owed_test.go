@@ -17,7 +17,8 @@ func owedNode(t *testing.T) *node {
 	n.want(201, "PUT", "/v1/meters/units", `{"unit":"unit"}`)
 	n.want(201, "PUT", "/v1/meters/free", `{"unit":"unit"}`)
 	n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-04-01T00:00:00Z"}`)
-	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":1000,"meters":["free"],"prices":[{"meter":"units","model":"per_unit","unit_price":"3"}]}`)
+	n.want(201, "PUT", "/v1/plans/pro",
+		`{"name":"Pro","currency":"USD","interval":"month","base_price_minor":1000,"meters":["free"],"prices":[{"meter":"units","model":"per_unit","unit_price":"3"}]}`)
 	n.want(201, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","billing_anchor":"2026-04-01T00:00:00","test_clock":"clock"}`)
 	n.settled("2026-04-02T10:10:00Z")
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"units","cost":30,"id":"hit"}`)
@@ -41,7 +42,8 @@ func (n *node) owed(skip int) string {
 		if start == end {
 			start = "at"
 		}
-		all = append(all, fmt.Sprintf("%v %v %s %s: %s = %v", i["kind"], i["status"], start, strings.TrimSuffix(end, "T00:00:00Z"), strings.Join(lines, ", "), i["total_minor"]))
+		all = append(all, fmt.Sprintf("%v %v %s %s: %s = %v", i["kind"], i["status"], start, strings.TrimSuffix(end, "T00:00:00Z"),
+			strings.Join(lines, ", "), i["total_minor"]))
 	}
 	slices.Sort(all) // a void invoice and its reissue may have been made at one instant
 	return strings.Join(all, "\n")
@@ -81,11 +83,13 @@ func TestOwedAfterTheEnd(t *testing.T) {
 	n.charge(700, "d")
 	n.want(200, "POST", "/v1/refunds", `{"customer":"acme","meter":"units","cost":1,"hit":"hit","id":"r"}`)
 	n.settled("2026-04-20T01:00:09Z")
-	n.owedAre("a later draft", 1, "period draft at 2026-04-16: correction -6000, charge 500 = -5500", "period draft at 2026-04-16: correction -300, charge 700 = 400")
+	n.owedAre("a later draft", 1, "period draft at 2026-04-16: correction -6000, charge 500 = -5500",
+		"period draft at 2026-04-16: correction -300, charge 700 = 400")
 	n.settled("2026-04-20T01:00:10Z")
 	n.owedAre("finalized", 1, "period paid at 2026-04-16: correction -6000, charge 500 = -5500", "period draft at 2026-04-16: correction -300, charge 700 = 400")
 	n.settled("2026-04-20T01:00:20Z")
-	n.owedAre("the later one", 1, "period paid at 2026-04-16: correction -6000, charge 500 = -5500", "period paid at 2026-04-16: correction -300, charge 700 = 400")
+	n.owedAre("the later one", 1, "period paid at 2026-04-16: correction -6000, charge 500 = -5500",
+		"period paid at 2026-04-16: correction -300, charge 700 = 400")
 	if got := n.credited(); got != "carried 5100" {
 		t.Error(got)
 	}
@@ -119,7 +123,8 @@ func TestACommitAfterTheEndIsFree(t *testing.T) {
 	n := newNode(t)
 	n.want(201, "PUT", "/v1/meters/units", `{"unit":"unit"}`)
 	n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-04-01T00:00:00Z"}`)
-	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":1000,"prices":[{"meter":"units","model":"per_unit","unit_price":"3"}]}`)
+	n.want(201, "PUT", "/v1/plans/pro",
+		`{"name":"Pro","currency":"USD","interval":"month","base_price_minor":1000,"prices":[{"meter":"units","model":"per_unit","unit_price":"3"}]}`)
 	n.want(201, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","billing_anchor":"2026-04-01T00:00:00","test_clock":"clock"}`)
 	n.bill(200, "acme", `{"ends_at":"2026-04-16T00:00:00Z"}`)
 	n.settled("2026-04-15T23:59:59Z")

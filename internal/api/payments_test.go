@@ -55,7 +55,8 @@ func TestPayInParts(t *testing.T) {
 	n.standsAs(path, "finalized paid 0 open 2380")
 	one := `{"amount_minor":1000,"reference":"part 1","id":"p1"}`
 	first := n.want(200, "POST", path+"/pay", one).json
-	if paid := first["payments"].([]any)[0].(map[string]any); paid["at"] != "2026-02-01T01:00:10Z" || paid["reference"] != "part 1" || first["paid_at"] != nil || first["reference"] != "part 1" {
+	if paid := first["payments"].([]any)[0].(map[string]any); paid["at"] != "2026-02-01T01:00:10Z" || paid["reference"] != "part 1" ||
+		first["paid_at"] != nil || first["reference"] != "part 1" {
 		t.Errorf("%v", first)
 	}
 	n.want(200, "POST", path+"/pay", one)
@@ -173,7 +174,8 @@ func TestNotesReturnToCredits(t *testing.T) {
 	})
 	n.want(200, "POST", path+"/pay", `{}`)
 	n.standsAs(path, "paid paid 1580 open 0 1:payment 1580")
-	made := n.want(201, "POST", path+"/credit-notes", `{"lines":[{"n":1,"amount_minor":2000}],"reason":"x","to":"outside","id":"n"}`).json["money"].(map[string]any)
+	made := n.want(201, "POST", path+"/credit-notes",
+		`{"lines":[{"n":1,"amount_minor":2000}],"reason":"x","to":"outside","id":"n"}`).json["money"].(map[string]any)
 	if made["outside_minor"] != 1880. || made["returned_minor"] != 500. {
 		t.Errorf("%v", made)
 	}
@@ -198,14 +200,19 @@ func TestGivenCreditsStayGiven(t *testing.T) {
 		goes  string   // carried, outside and returned of all notes
 		left  string   // of the credits, afterwards
 	}{
-		"outside":              {3000, []string{"3000 outside"}, "0 0 3000", "gift promotional 3000 2026-04-20T00:00:00Z"},
-		"to credits":           {3000, []string{"3000 credits"}, "0 0 3000", "gift promotional 3000 2026-04-20T00:00:00Z"},
-		"a part outside":       {1000, []string{"3000 outside"}, "0 2000 1000", "gift promotional 1000 2026-04-20T00:00:00Z"},
-		"a part to credits":    {1000, []string{"3000 credits"}, "2000 0 1000", "carried 2000 <nil>, gift promotional 1000 2026-04-20T00:00:00Z"},
-		"both, one by one":     {1000, []string{"1500 credits", "1500 outside"}, "1500 500 1000", "carried 1500 <nil>, gift promotional 1000 2026-04-20T00:00:00Z"},
-		"both, the other way":  {1000, []string{"1500 outside", "1500 credits"}, "500 1500 1000", "carried 500 <nil>, gift promotional 1000 2026-04-20T00:00:00Z"},
-		"less than was paid":   {1000, []string{"900 credits", "1100 outside"}, "900 1100 0", "carried 900 <nil>, gift promotional 0 2026-04-20T00:00:00Z"},
-		"one unit beyond that": {1000, []string{"900 credits", "1101 credits"}, "2000 0 1", "carried 1100 <nil>, carried 900 <nil>, gift promotional 1 2026-04-20T00:00:00Z"},
+		"outside":             {3000, []string{"3000 outside"}, "0 0 3000", "gift promotional 3000 2026-04-20T00:00:00Z"},
+		"to credits":          {3000, []string{"3000 credits"}, "0 0 3000", "gift promotional 3000 2026-04-20T00:00:00Z"},
+		"a part outside":      {1000, []string{"3000 outside"}, "0 2000 1000", "gift promotional 1000 2026-04-20T00:00:00Z"},
+		"a part to credits":   {1000, []string{"3000 credits"}, "2000 0 1000", "carried 2000 <nil>, gift promotional 1000 2026-04-20T00:00:00Z"},
+		"both, one by one":    {1000, []string{"1500 credits", "1500 outside"}, "1500 500 1000", "carried 1500 <nil>, gift promotional 1000 2026-04-20T00:00:00Z"},
+		"both, the other way": {1000, []string{"1500 outside", "1500 credits"}, "500 1500 1000", "carried 500 <nil>, gift promotional 1000 2026-04-20T00:00:00Z"},
+		"less than was paid":  {1000, []string{"900 credits", "1100 outside"}, "900 1100 0", "carried 900 <nil>, gift promotional 0 2026-04-20T00:00:00Z"},
+		"one unit beyond that": {
+			1000,
+			[]string{"900 credits", "1101 credits"},
+			"2000 0 1",
+			"carried 1100 <nil>, carried 900 <nil>, gift promotional 1 2026-04-20T00:00:00Z",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,7 +220,8 @@ func TestGivenCreditsStayGiven(t *testing.T) {
 			n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-04-01T00:00:00Z"}`)
 			n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":3000,"base_in":"advance","limits":[]}`)
 			n.want(201, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","billing_anchor":"2026-04-01T00:00:00","test_clock":"clock"}`)
-			n.want(201, "POST", "/v1/customers/acme/credits", fmt.Sprintf(`{"amount_minor":%d,"currency":"USD","id":"gift","expires_at":"2026-04-20T00:00:00Z"}`, c.gift))
+			n.want(201, "POST", "/v1/customers/acme/credits",
+				fmt.Sprintf(`{"amount_minor":%d,"currency":"USD","id":"gift","expires_at":"2026-04-20T00:00:00Z"}`, c.gift))
 			n.settled("2026-04-02T00:00:00Z")
 			path := "/v1/invoices/" + n.invoicesOf("acme")[0]
 			if c.gift < 3000 {
@@ -222,7 +230,8 @@ func TestGivenCreditsStayGiven(t *testing.T) {
 			var carried, outside, returned float64
 			for k, note := range c.notes {
 				amount, to, _ := strings.Cut(note, " ")
-				money := n.want(201, "POST", path+"/credit-notes", fmt.Sprintf(`{"lines":[{"n":1,"amount_minor":%s}],"reason":"x","to":%q,"id":"n%d"}`, amount, to, k)).json["money"].(map[string]any)
+				money := n.want(201, "POST", path+"/credit-notes", fmt.Sprintf(`{"lines":[{"n":1,"amount_minor":%s}],"reason":"x","to":%q,"id":"n%d"}`, amount,
+					to, k)).json["money"].(map[string]any)
 				carried, outside, returned = carried+money["credits_minor"].(float64), outside+money["outside_minor"].(float64), returned+money["returned_minor"].(float64)
 			}
 			if got := fmt.Sprint(carried, outside, returned); got != c.goes {
@@ -288,7 +297,8 @@ func TestTheDatabaseKeepsPayments(t *testing.T) {
 	id := "'" + strings.TrimPrefix(path, "/v1/invoices/") + "'"
 	n.want(200, "POST", path+"/pay", `{"amount_minor":1000}`)
 	for status, set := range map[string]string{"void": `status = 'void', void_reason = 'x'`, "paid": `status = 'paid'`, "credited": `status = 'credited'`} {
-		if _, err := n.store.Pool().Exec(testkit.Context(t), `UPDATE invoices SET `+set+` WHERE id = `+id); err == nil || !strings.Contains(err.Error(), "cannot become "+status) {
+		if _, err := n.store.Pool().Exec(testkit.Context(t), `UPDATE invoices SET `+set+` WHERE id = `+id); err == nil ||
+			!strings.Contains(err.Error(), "cannot become "+status) {
 			t.Errorf("told %v", err)
 		}
 	}

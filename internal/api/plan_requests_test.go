@@ -22,7 +22,10 @@ func TestPlanRequests(t *testing.T) {
 	asks("max", "2026-01-02T00:00:00Z") // told already
 	n.setTo("2026-01-03T00:00:00Z")
 	asks("max", "2026-01-03T00:00:00Z")
-	for body, field := range map[string]string{`{"plan":"pro"}`: "plan", `{"plan":"nothing"}`: "plan", `{"plan":"a b"}`: "plan", `{"plan":"a\u0000b"}`: "plan", `{}`: "plan", `{"plan":"max","why":"x"}`: "why"} {
+	for body, field := range map[string]string{
+		`{"plan":"pro"}`: "plan", `{"plan":"nothing"}`: "plan", `{"plan":"a b"}`: "plan",
+		`{"plan":"a\u0000b"}`: "plan", `{}`: "plan", `{"plan":"max","why":"x"}`: "why",
+	} {
 		if got := n.faultOf("POST", path, body); got != "422 "+field {
 			t.Errorf("%s: %s", body, got)
 		}
@@ -37,7 +40,8 @@ func TestPlanRequests(t *testing.T) {
 		t.Errorf("audited: %v", audited)
 	}
 	// The customer's entity tag is what it was. Once it is on the plan it has not asked for it.
-	n.want(200, "PUT", "/v1/customers/acme", `{"name":"C","plan":"max","change":"limits_now","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`, "If-Match", tag)
+	n.want(200, "PUT", "/v1/customers/acme",
+		`{"name":"C","plan":"max","change":"limits_now","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`, "If-Match", tag)
 	if left := n.want(200, "GET", path, "").items(); len(left) != 0 {
 		t.Errorf("asked for: %v", left)
 	}

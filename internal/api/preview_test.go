@@ -43,7 +43,8 @@ func (n *node) snapshot(url string) (all string) {
 		"customers", "customer_terms", "scheduled_changes", "billing_accounts", "open_periods", "periods", "invoices", "invoice_lines",
 		"counters", "usage", "changes", "change_number", "audit", "credits", "charges", "sellers", "limit_rates",
 	} {
-		all += pgtest.Query[string](n.t, url, `SELECT '`+table+` ' || count(*) || ' ' || coalesce(md5(string_agg(t::text, '' ORDER BY t::text)), '') FROM `+table+` t`) + "\n"
+		all += pgtest.Query[string](n.t, url,
+			`SELECT '`+table+` ' || count(*) || ' ' || coalesce(md5(string_agg(t::text, '' ORDER BY t::text)), '') FROM `+table+` t`) + "\n"
 	}
 	return all
 }
@@ -127,7 +128,10 @@ func TestPreviewsBesideHits(t *testing.T) {
 	worst := time.Duration(0)
 	for i := range 12 {
 		began := time.Now()
-		nodes[i%2].want(200, "POST", ofPreview, []string{`{"plan":"small","change":"now"}`, `{"plan":"small","change":"period_end"}`, `{"ends_at":"period_end"}`}[i%3])
+		nodes[i%2].want(200, "POST", ofPreview, []string{
+			`{"plan":"small","change":"now"}`, `{"plan":"small","change":"period_end"}`,
+			`{"ends_at":"period_end"}`,
+		}[i%3])
 		worst = max(worst, time.Since(began))
 		nodes[i%2].do("PUT", "/v1/customers/acme/overrides/day", fmt.Sprintf(`{"limit":%d}`, 1000+i))
 	}

@@ -286,7 +286,8 @@ func (w *ratedWorld) hit(c *ratedCustomer, cost int64, overruns bool) {
 		most = max(most, left)
 	}
 	if left > max(most, 0) || left < max(least, 0) || got.status == 429 && least >= cost || got.status == 200 && most < 0 && !overruns {
-		w.t.Fatalf("%s, cost %d at %d: %d with %d left, want %d to %d; edits since %d: %v\n%s", c.key, cost, at, got.status, left, least, most, c.since, c.edits, got.text)
+		w.t.Fatalf("%s, cost %d at %d: %d with %d left, want %d to %d; edits since %d: %v\n%s", c.key, cost, at, got.status, left, least, most, c.since,
+			c.edits, got.text)
 	}
 	if wait, is := got.json["retry_after_ms"].(float64); got.status == 429 && is && !memory {
 		w.comeBack(c, cost, at, at+int64(wait)*1000)
@@ -354,7 +355,10 @@ func TestEditsAgainstFractions(t *testing.T) {
 		}
 		w.write("PUT", "/v1/customers/"+key, `{"name":"N","plan":"p1"`+clock+`}`)
 		if i < 2 {
-			w.customers = append(w.customers, &ratedCustomer{key: key, onClock: i == 0, plan: "p1", joined: 1, override: -1, missing: new(big.Rat), edits: []ratedEdit{{0, 600}}})
+			w.customers = append(w.customers, &ratedCustomer{
+				key: key, onClock: i == 0, plan: "p1", joined: 1, override: -1, missing: new(big.Rat),
+				edits: []ratedEdit{{0, 600}},
+			})
 		}
 	}
 	steps := 600

@@ -22,7 +22,8 @@ func bookedNode(t *testing.T) *node {
 		{"meter":"tokens","model":"graduated","tiers":[{"up_to":1000,"unit_price":"0.002"},{"up_to":null,"unit_price":"0.001","flat_price":"1"}]},
 		{"meter":"mails","model":"package","package_size":10,"package_price":"0.5","minimum_minor":25}`
 	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"prices":[`+lines+`]}`)
-	n.want(201, "PUT", "/v1/plans/max", `{"name":"Max","currency":"USD","interval":"month","base_price_minor":3100,"base_in":"advance","minimum_minor":5000,"prices":[`+lines+`]}`)
+	n.want(201, "PUT", "/v1/plans/max",
+		`{"name":"Max","currency":"USD","interval":"month","base_price_minor":3100,"base_in":"advance","minimum_minor":5000,"prices":[`+lines+`]}`)
 	for key, plan := range map[string]string{"acme": "pro", "beta": "max", "gone": "pro", "ahead": "max"} {
 		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"C","plan":"`+plan+`","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
 	}

@@ -40,7 +40,8 @@ func TestReconcileBesideAll(t *testing.T) {
 				n.do("POST", "/v1/hits", `{"customer":"real","meter":"tokens"}`)
 				if i%3 == 0 { // of this month, or of one that is over
 					at := fmt.Sprintf("2026-%02d-02T03:04:05Z", 1+i%5)
-					if got := n.do("POST", "/v1/customers/"+customer+"/adjustments", fmt.Sprintf(`{"meter":"requests","cost":%d,"reason":"r","id":%q,"at":%q}`, 1+i%40, id, at)); got.status == 201 {
+					if got := n.do("POST", "/v1/customers/"+customer+"/adjustments",
+						fmt.Sprintf(`{"meter":"requests","cost":%d,"reason":"r","id":%q,"at":%q}`, 1+i%40, id, at)); got.status == 201 {
 						adjusted.Add(1)
 					}
 				}

@@ -104,7 +104,8 @@ func plantedLost(first string) []planted {
 			"units_are_billed", "3 units were booked at the end of the archived customer",
 		},
 		{
-			"a meter has no line on the invoice of its period", `UPDATE invoice_lines SET kind = 'charge' WHERE kind = 'usage' AND meter = 'tokens' AND invoice_id =` + first,
+			"a meter has no line on the invoice of its period",
+			`UPDATE invoice_lines SET kind = 'charge' WHERE kind = 'usage' AND meter = 'tokens' AND invoice_id =` + first,
 			"digests_match lines_are_totals rated_is_billed units_are_billed", "number:",
 		},
 	}
@@ -116,7 +117,8 @@ func plantedPayments(first, next string) []planted {
 	of := ` WHERE invoice_id =` + next
 	return []planted{
 		{
-			"a payment is gone, and its invoice is paid", `DELETE FROM payments` + of + `AND n = 1; UPDATE invoices SET status = 'paid' WHERE id =` + next + `; DELETE FROM unpaid_invoices` + of,
+			"a payment is gone, and its invoice is paid", `DELETE FROM payments` + of + `AND n = 1; UPDATE invoices SET status = 'paid' WHERE id =` + next +
+				`; DELETE FROM unpaid_invoices` + of,
 			"due_is_settled", "The invoice is paid, and by what is open it would be finalized",
 		},
 		{
@@ -124,7 +126,8 @@ func plantedPayments(first, next string) []planted {
 			"due_is_settled", "More was paid, and taken by credit notes, than was due",
 		},
 		{
-			"nothing is open, and the invoice is finalized", `UPDATE payments SET amount_minor = (SELECT amount_due_minor - 50 FROM invoices WHERE id =` + next + `)` + of + `AND n = 1`,
+			"nothing is open, and the invoice is finalized", `UPDATE payments SET amount_minor = (SELECT amount_due_minor - 50 FROM invoices WHERE id =` +
+				next + `)` + of + `AND n = 1`,
 			"due_is_settled", "The invoice is finalized, and by what is open it would be paid",
 		},
 		{
@@ -148,11 +151,13 @@ func plantedPayments(first, next string) []planted {
 			"due_is_settled", "there must be a row in unpaid_invoices",
 		},
 		{
-			"an invoice would be overdue for ever", `INSERT INTO unpaid_invoices (invoice_id, customer_id, due_at, period_end) SELECT id, customer_id, 0, 0 FROM invoices WHERE status = 'paid' AND kind <> 'credit_note' LIMIT 1`,
+			"an invoice would be overdue for ever",
+			`INSERT INTO unpaid_invoices (invoice_id, customer_id, due_at, period_end) SELECT id, customer_id, 0, 0 FROM invoices WHERE status = 'paid' AND kind <> 'credit_note' LIMIT 1`,
 			"due_is_settled", "The invoice is paid",
 		},
 		{
-			"a note took another part of what was open", `UPDATE note_money SET open_minor = open_minor - 1, outside_minor = outside_minor + 1, carried_minor = carried_minor + 1 WHERE invoice_id =` + first,
+			"a note took another part of what was open",
+			`UPDATE note_money SET open_minor = open_minor - 1, outside_minor = outside_minor + 1, carried_minor = carried_minor + 1 WHERE invoice_id =` + first,
 			"lines_are_totals paid_out_is_paid_in", "Where the note's money went does not add up",
 		},
 		{

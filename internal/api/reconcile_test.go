@@ -70,7 +70,8 @@ func (n *node) settled(now string) {
 	check(n.t, err)
 	testkit.Eventually(n.t, "nothing is due at "+now, func() bool {
 		var due int
-		check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t), "SELECT (SELECT count(*) FROM open_periods WHERE due_at <= $1) + (SELECT count(*) FROM owed_calls)", at.UnixMicro()).Scan(&due))
+		check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t),
+			"SELECT (SELECT count(*) FROM open_periods WHERE due_at <= $1) + (SELECT count(*) FROM owed_calls)", at.UnixMicro()).Scan(&due))
 		return due == 0
 	})
 }
@@ -160,166 +161,172 @@ func TestReconcileFinds(t *testing.T) {
 		// February the first, and a day in January, in µs.
 		february, january = `1769904000000000`, `1767744000000000`
 	)
-	for _, c := range slices.Concat(plantedPrices(first, line), plantedNumbers, plantedCopies(acme, first), plantedPayments(first, next), plantedLost(first), []planted{
-		{
-			"a unit was charged and not booked", `UPDATE counters SET total = total + 1 WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
-			"charged_is_booked", "meter:requests",
-		},
-		{
-			"a cap lost a unit", `UPDATE counters SET state[array_position(state, 1) + 1] = state[array_position(state, 1) + 1] - 1 WHERE attribute = '' AND 1 = ANY (state) AND customer =` + beta + `AND meter =` + meter,
-			"caps_count_booked", "expected:3 found:2",
-		},
-		{
-			"an adjustment of a capped meter is gone", `DELETE FROM adjustments WHERE cost = -2 AND customer =` + beta,
-			"caps_count_booked", "expected:5 found:3",
-		},
-		{
-			"a unit was booked and not charged", `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, 77, 0, 1 FROM counters LIMIT 1`,
-			"charged_is_booked", "meter:id 77",
-		},
-		{
-			"a counter was judged under a change that there is not", `UPDATE counters SET change = change + (SELECT number FROM change_number) WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
-			"changes_exist", "meter:requests",
-		},
-		{
-			"a booked hour changed", `UPDATE usage SET admitted = admitted + 1 WHERE customer =` + acme + `AND meter =` + meter + `AND hour < ` + february,
-			"charged_is_booked usage_is_billed", "found:301",
-		},
-		{
-			"an adjustment is gone", `DELETE FROM adjustments WHERE customer =` + acme + `AND meter =` + meter + `AND cost = 7`,
-			"usage_is_billed", "expected:253",
-		},
-		{
-			"a correction's adjustment changed", `UPDATE adjustments SET cost = -31 WHERE customer =` + acme + `AND meter =` + meter + `AND cost = -30`,
-			"usage_is_billed", "correction",
-		},
-		{
-			"a period has no invoice", `DELETE FROM invoice_lines WHERE invoice_id =` + first + `; DELETE FROM invoices WHERE id =` + first,
-			"numbers_have_no_gap rated_is_billed usage_is_billed", "is missing",
-		},
-		{
-			"a subtotal", `UPDATE invoices SET subtotal_minor = subtotal_minor + 1, total_minor = total_minor + 1, amount_due_minor = amount_due_minor + 1 WHERE id =` + first,
-			"digests_match lines_are_totals", "number:",
-		},
-		{
-			"a tax", `UPDATE invoices SET tax_minor = tax_minor + 1, total_minor = total_minor + 1, amount_due_minor = amount_due_minor + 1 WHERE id =` + first,
-			"digests_match lines_are_totals", "number:",
-		},
-		{
-			"an amount due", `UPDATE invoices SET amount_due_minor = amount_due_minor - 1 WHERE id =` + first,
-			"digests_match lines_are_totals", "number:",
-		},
-		{
-			"a credit note's tax", `UPDATE invoices SET tax_minor = tax_minor - 1, total_minor = total_minor - 1 WHERE kind = 'credit_note'`,
-			"digests_match lines_are_totals", "number:",
-		},
-		{
-			"a credit note took more than a line", `UPDATE invoice_lines SET amount_minor = -2001 WHERE invoice_id = (SELECT id FROM invoices WHERE kind = 'credit_note')`,
-			"digests_match lines_are_given_back_once lines_are_totals", "number:",
-		},
-		{
-			"an invoice is credited that is not", `UPDATE invoices SET status = 'credited' WHERE id =` + next,
-			"due_is_settled lines_are_totals", "credited",
-		},
-		{
-			"a credit paid less", `UPDATE credit_entries SET amount_minor = amount_minor + 1 WHERE kind = 'applied' AND invoice_id =` + first,
-			"credits_add_up lines_are_totals", "welcome",
-		},
-		{
-			"a charge is not on its invoice", `UPDATE charges SET amount_minor = amount_minor + 1 WHERE customer_id =` + acme,
-			"lines_are_totals", "charges",
-		},
-		{
-			"a line's amount", `UPDATE invoice_lines SET amount_minor = amount_minor + 1 WHERE invoice_id =` + first + `AND n =` + line,
-			"digests_match lines_are_totals rated_is_billed", "number:",
-		},
-		{
-			"a correction's amount", `UPDATE invoice_lines SET amount_minor = amount_minor - 1 WHERE invoice_id =` + next + `AND kind = 'correction' AND meter = 'requests'`,
-			"digests_match lines_are_totals rated_is_billed", "number:",
-		},
-		{
-			"a correction of more than its line", `UPDATE invoice_lines SET amount_minor = -100000 WHERE invoice_id =` + next + `AND kind = 'correction' AND meter = 'requests'`,
-			"digests_match lines_are_given_back_once lines_are_totals rated_is_billed", "number:",
-		},
-		{
-			"the price of a period", `UPDATE periods SET prices = '{"requests":{"model":"per_unit","unit_price":"0.02","included":100}}' WHERE n = 0 AND customer_id =` + acme,
-			"rated_is_billed", "cost another amount",
-		},
-		{
-			"the period that a base in advance is of", `UPDATE open_periods SET full_end = full_end + 86400000000 WHERE customer_id =` + ahead,
-			"rated_is_billed", "the base price in advance",
-		},
-		{
-			"an opening's base", `UPDATE invoice_lines SET amount_minor = amount_minor + 1 WHERE kind = 'base' AND invoice_id =` + opening,
-			"digests_match lines_are_totals rated_is_billed", "number:",
-		},
-		{
-			"the period of a base in advance is gone", `UPDATE open_periods SET start_at = NULL, end_at = NULL WHERE customer_id =` + ahead,
-			"rated_is_billed", "no billing period",
-		},
-		{
-			"a period is missing", `DELETE FROM periods WHERE n = 0 AND customer_id =` + acme,
-			"periods_are_chained rated_is_billed", "Chain 0 begins with period 1",
-		},
-		{
-			"a period begins late", `UPDATE periods SET start_at = start_at + 1 WHERE n = 1 AND customer_id =` + acme,
-			"periods_are_chained rated_is_billed", "comes behind period 0",
-		},
-		{
-			"the open period begins late", `UPDATE open_periods SET start_at = start_at + 1 WHERE customer_id =` + acme,
-			"periods_are_chained", "begin where that one ended",
-		},
-		{
-			"the open period is one of the closed", `UPDATE open_periods SET n = n - 1 WHERE customer_id =` + acme,
-			"periods_are_chained", "comes behind period 1",
-		},
-		{
-			"nobody bills a customer", `DELETE FROM open_periods WHERE customer_id =` + acme,
-			"periods_are_chained", "no account, or no row",
-		},
-		{
-			"what an invoice says", `UPDATE invoice_lines SET description = 'Nothing' WHERE invoice_id =` + first + `AND n =` + line,
-			"digests_match", "says something else",
-		},
-		{
-			"who an invoice is of", `UPDATE invoices SET document = jsonb_set(document, '{buyer,name}', '"Nobody"') WHERE id =` + first,
-			"digests_match", "says something else",
-		},
-		{
-			"an adjustment that no invoice claims", `INSERT INTO adjustments (shard, customer, meter, hour, cost, at, key, reason)
+	for _, c := range slices.Concat(plantedPrices(first, line), plantedNumbers, plantedCopies(acme, first), plantedPayments(first, next),
+		plantedLost(first), []planted{
+			{
+				"a unit was charged and not booked", `UPDATE counters SET total = total + 1 WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
+				"charged_is_booked", "meter:requests",
+			},
+			{
+				"a cap lost a unit", `UPDATE counters SET state[array_position(state, 1) + 1] = state[array_position(state, 1) + 1] - 1 WHERE attribute = '' AND 1 = ANY (state) AND customer =` + beta + `AND meter =` + meter,
+				"caps_count_booked", "expected:3 found:2",
+			},
+			{
+				"an adjustment of a capped meter is gone", `DELETE FROM adjustments WHERE cost = -2 AND customer =` + beta,
+				"caps_count_booked", "expected:5 found:3",
+			},
+			{
+				"a unit was booked and not charged", `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, 77, 0, 1 FROM counters LIMIT 1`,
+				"charged_is_booked", "meter:id 77",
+			},
+			{
+				"a counter was judged under a change that there is not",
+				`UPDATE counters SET change = change + (SELECT number FROM change_number) WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
+				"changes_exist", "meter:requests",
+			},
+			{
+				"a booked hour changed", `UPDATE usage SET admitted = admitted + 1 WHERE customer =` + acme + `AND meter =` + meter + `AND hour < ` + february,
+				"charged_is_booked usage_is_billed", "found:301",
+			},
+			{
+				"an adjustment is gone", `DELETE FROM adjustments WHERE customer =` + acme + `AND meter =` + meter + `AND cost = 7`,
+				"usage_is_billed", "expected:253",
+			},
+			{
+				"a correction's adjustment changed", `UPDATE adjustments SET cost = -31 WHERE customer =` + acme + `AND meter =` + meter + `AND cost = -30`,
+				"usage_is_billed", "correction",
+			},
+			{
+				"a period has no invoice", `DELETE FROM invoice_lines WHERE invoice_id =` + first + `; DELETE FROM invoices WHERE id =` + first,
+				"numbers_have_no_gap rated_is_billed usage_is_billed", "is missing",
+			},
+			{
+				"a subtotal", `UPDATE invoices SET subtotal_minor = subtotal_minor + 1, total_minor = total_minor + 1, amount_due_minor = amount_due_minor + 1 WHERE id =` + first,
+				"digests_match lines_are_totals", "number:",
+			},
+			{
+				"a tax", `UPDATE invoices SET tax_minor = tax_minor + 1, total_minor = total_minor + 1, amount_due_minor = amount_due_minor + 1 WHERE id =` + first,
+				"digests_match lines_are_totals", "number:",
+			},
+			{
+				"an amount due", `UPDATE invoices SET amount_due_minor = amount_due_minor - 1 WHERE id =` + first,
+				"digests_match lines_are_totals", "number:",
+			},
+			{
+				"a credit note's tax", `UPDATE invoices SET tax_minor = tax_minor - 1, total_minor = total_minor - 1 WHERE kind = 'credit_note'`,
+				"digests_match lines_are_totals", "number:",
+			},
+			{
+				"a credit note took more than a line",
+				`UPDATE invoice_lines SET amount_minor = -2001 WHERE invoice_id = (SELECT id FROM invoices WHERE kind = 'credit_note')`,
+				"digests_match lines_are_given_back_once lines_are_totals", "number:",
+			},
+			{
+				"an invoice is credited that is not", `UPDATE invoices SET status = 'credited' WHERE id =` + next,
+				"due_is_settled lines_are_totals", "credited",
+			},
+			{
+				"a credit paid less", `UPDATE credit_entries SET amount_minor = amount_minor + 1 WHERE kind = 'applied' AND invoice_id =` + first,
+				"credits_add_up lines_are_totals", "welcome",
+			},
+			{
+				"a charge is not on its invoice", `UPDATE charges SET amount_minor = amount_minor + 1 WHERE customer_id =` + acme,
+				"lines_are_totals", "charges",
+			},
+			{
+				"a line's amount", `UPDATE invoice_lines SET amount_minor = amount_minor + 1 WHERE invoice_id =` + first + `AND n =` + line,
+				"digests_match lines_are_totals rated_is_billed", "number:",
+			},
+			{
+				"a correction's amount", `UPDATE invoice_lines SET amount_minor = amount_minor - 1 WHERE invoice_id =` + next +
+					`AND kind = 'correction' AND meter = 'requests'`,
+				"digests_match lines_are_totals rated_is_billed", "number:",
+			},
+			{
+				"a correction of more than its line", `UPDATE invoice_lines SET amount_minor = -100000 WHERE invoice_id =` + next +
+					`AND kind = 'correction' AND meter = 'requests'`,
+				"digests_match lines_are_given_back_once lines_are_totals rated_is_billed", "number:",
+			},
+			{
+				"the price of a period", `UPDATE periods SET prices = '{"requests":{"model":"per_unit","unit_price":"0.02","included":100}}' WHERE n = 0 AND customer_id =` + acme,
+				"rated_is_billed", "cost another amount",
+			},
+			{
+				"the period that a base in advance is of", `UPDATE open_periods SET full_end = full_end + 86400000000 WHERE customer_id =` + ahead,
+				"rated_is_billed", "the base price in advance",
+			},
+			{
+				"an opening's base", `UPDATE invoice_lines SET amount_minor = amount_minor + 1 WHERE kind = 'base' AND invoice_id =` + opening,
+				"digests_match lines_are_totals rated_is_billed", "number:",
+			},
+			{
+				"the period of a base in advance is gone", `UPDATE open_periods SET start_at = NULL, end_at = NULL WHERE customer_id =` + ahead,
+				"rated_is_billed", "no billing period",
+			},
+			{
+				"a period is missing", `DELETE FROM periods WHERE n = 0 AND customer_id =` + acme,
+				"periods_are_chained rated_is_billed", "Chain 0 begins with period 1",
+			},
+			{
+				"a period begins late", `UPDATE periods SET start_at = start_at + 1 WHERE n = 1 AND customer_id =` + acme,
+				"periods_are_chained rated_is_billed", "comes behind period 0",
+			},
+			{
+				"the open period begins late", `UPDATE open_periods SET start_at = start_at + 1 WHERE customer_id =` + acme,
+				"periods_are_chained", "begin where that one ended",
+			},
+			{
+				"the open period is one of the closed", `UPDATE open_periods SET n = n - 1 WHERE customer_id =` + acme,
+				"periods_are_chained", "comes behind period 1",
+			},
+			{
+				"nobody bills a customer", `DELETE FROM open_periods WHERE customer_id =` + acme,
+				"periods_are_chained", "no account, or no row",
+			},
+			{
+				"what an invoice says", `UPDATE invoice_lines SET description = 'Nothing' WHERE invoice_id =` + first + `AND n =` + line,
+				"digests_match", "says something else",
+			},
+			{
+				"who an invoice is of", `UPDATE invoices SET document = jsonb_set(document, '{buyer,name}', '"Nobody"') WHERE id =` + first,
+				"digests_match", "says something else",
+			},
+			{
+				"an adjustment that no invoice claims", `INSERT INTO adjustments (shard, customer, meter, hour, cost, at, key, reason)
 			SELECT shard, customer, meter, ` + january + `, 4, ` + february + ` + 86400000000, gen_random_uuid(), 'lost' FROM counters
 			WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
-			"adjustments_are_claimed", "at:2026-01-07",
-		},
-		{
-			"a claim is gone", `DELETE FROM line_adjustments WHERE invoice_id =` + next + `AND meter =` + meter,
-			"adjustments_are_claimed usage_is_billed", "30 units",
-		},
-		{
-			"a claim of a correction of nothing is gone", `DELETE FROM line_adjustments WHERE key = (SELECT key FROM adjustments WHERE cost = -1)`,
-			"adjustments_are_claimed", "-1 units",
-		},
-		{
-			"where a correction starts", `UPDATE invoice_lines SET billed_before = billed_before + 1 WHERE invoice_id =` + next + `AND kind = 'correction' AND meter = 'requests'`,
-			"digests_match rated_is_billed", "number:",
-		},
-		{
-			"a credit's rest", `UPDATE credits SET left_minor = left_minor + 1 WHERE id = 'welcome'`,
-			"credits_add_up", "add up to",
-		},
-		{
-			"a credit's amount", `UPDATE credits SET amount_minor = amount_minor + 1 WHERE id = 'brief'`,
-			"credits_add_up", "that was granted",
-		},
-		{
-			"a credit's expiry is not booked", `DELETE FROM credit_entries WHERE kind = 'expired'`,
-			"credits_add_up", "brief",
-		},
-		{
-			"a period that cannot be closed", `UPDATE open_periods SET blocked = 'the plan is unreadable' WHERE customer_id =` + acme,
-			"periods_can_close", "unreadable",
-		},
-	}) {
+				"adjustments_are_claimed", "at:2026-01-07",
+			},
+			{
+				"a claim is gone", `DELETE FROM line_adjustments WHERE invoice_id =` + next + `AND meter =` + meter,
+				"adjustments_are_claimed usage_is_billed", "30 units",
+			},
+			{
+				"a claim of a correction of nothing is gone", `DELETE FROM line_adjustments WHERE key = (SELECT key FROM adjustments WHERE cost = -1)`,
+				"adjustments_are_claimed", "-1 units",
+			},
+			{
+				"where a correction starts", `UPDATE invoice_lines SET billed_before = billed_before + 1 WHERE invoice_id =` + next +
+					`AND kind = 'correction' AND meter = 'requests'`,
+				"digests_match rated_is_billed", "number:",
+			},
+			{
+				"a credit's rest", `UPDATE credits SET left_minor = left_minor + 1 WHERE id = 'welcome'`,
+				"credits_add_up", "add up to",
+			},
+			{
+				"a credit's amount", `UPDATE credits SET amount_minor = amount_minor + 1 WHERE id = 'brief'`,
+				"credits_add_up", "that was granted",
+			},
+			{
+				"a credit's expiry is not booked", `DELETE FROM credit_entries WHERE kind = 'expired'`,
+				"credits_add_up", "brief",
+			},
+			{
+				"a period that cannot be closed", `UPDATE open_periods SET blocked = 'the plan is unreadable' WHERE customer_id =` + acme,
+				"periods_can_close", "unreadable",
+			},
+		}) {
 		t.Run(c.name, func(t *testing.T) {
 			n := *n
 			n.t = t

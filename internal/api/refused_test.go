@@ -41,17 +41,24 @@ func TestRefusals(t *testing.T) {
 	}
 	page := n.want(200, "GET", path+"?limit=2", "")
 	cursor := url.QueryEscape(page.json["next_cursor"].(string))
-	if rest := n.want(200, "GET", path+"?limit=2&cursor="+cursor, ""); len(rest.items()) != 1 || rest.items()[0]["from"] != third["from"] || rest.json["next_cursor"] != nil {
+	if rest := n.want(200, "GET", path+"?limit=2&cursor="+cursor, ""); len(rest.items()) != 1 || rest.items()[0]["from"] != third["from"] ||
+		rest.json["next_cursor"] != nil {
 		t.Errorf("%s", rest.text)
 	}
-	for query, want := range map[string]int{"?meter=requests": 3, "?from=2026-01-01T00:05:00Z": 2, "?to=2026-01-01T00:05:00Z": 1, "?from=2026-01-02T00:00:00Z&to=2026-01-03T00:00:00Z": 0} {
+	for query, want := range map[string]int{
+		"?meter=requests": 3, "?from=2026-01-01T00:05:00Z": 2, "?to=2026-01-01T00:05:00Z": 1,
+		"?from=2026-01-02T00:00:00Z&to=2026-01-03T00:00:00Z": 0,
+	} {
 		if got := n.want(200, "GET", path+query, "").items(); len(got) != want {
 			t.Errorf("%s: %v", query, got)
 		}
 	}
 	n.want(204, "DELETE", "/v1/customers/timed", "")
 	n.want(200, "GET", path, "", "Authorization", n.key("support"))
-	for _, query := range []string{"?meter=", "?meter=a%20b", "?from=x", "?to=x", "?from=2026-01-02T00:00:00Z&to=2026-01-02T00:00:00Z", "?limit=0", "?cursor=x", "?limits=1"} {
+	for _, query := range []string{
+		"?meter=", "?meter=a%20b", "?from=x", "?to=x", "?from=2026-01-02T00:00:00Z&to=2026-01-02T00:00:00Z", "?limit=0",
+		"?cursor=x", "?limits=1",
+	} {
 		n.want(422, "GET", path+query, "")
 	}
 	n.want(404, "GET", path+"?meter=none", "")

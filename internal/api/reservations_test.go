@@ -29,7 +29,8 @@ func TestReservations(t *testing.T) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, first.json["at"].(string))
 	check(t, err)
-	if first.json["allowed"] != true || first.json["cost"] != 3.0 || first.json["expires_at"] != at.Add(time.Minute).Format(time.RFC3339Nano) || first.json["replayed"] != false {
+	if first.json["allowed"] != true || first.json["cost"] != 3.0 || first.json["expires_at"] != at.Add(time.Minute).Format(time.RFC3339Nano) ||
+		first.json["replayed"] != false {
 		t.Errorf("reserved: %s", first.text)
 	}
 	if first.header.Get("X-RateLimit-Remaining") != "2" || first.header.Get("RateLimit") == "" || first.header.Get("Retry-After") != "" {
@@ -46,7 +47,8 @@ func TestReservations(t *testing.T) {
 	n.booked("acme", 0)
 	for status, query := range map[int]string{429: "", 200: "?deny_status=200", 403: "?deny_status=403"} {
 		got := n.want(status, "POST", "/v1/reservations"+query, `{"customer":"acme","meter":"requests","cost":3,"ttl_ms":60000}`)
-		if got.json["allowed"] != false || got.json["type"] != respond.QuotaExceeded || fmt.Sprint(got.json["violated-policies"]) != "[hourly]" || got.header.Get("Location") != "" ||
+		if got.json["allowed"] != false || got.json["type"] != respond.QuotaExceeded || fmt.Sprint(got.json["violated-policies"]) != "[hourly]" ||
+			got.header.Get("Location") != "" ||
 			!strings.Contains(got.json["detail"].(string), "The reservation costs 3") || got.header.Get("Retry-After") == "" {
 			t.Errorf("refused: %s %v", got.text, got.header)
 		}
@@ -76,7 +78,8 @@ func TestCommits(t *testing.T) {
 	if again := n.want(200, "POST", held+"/commit", `{"cost":2}`); again.json["replayed"] != true || again.json["reserved"] != 3.0 {
 		t.Errorf("again: %s", again.text)
 	}
-	for request, says := range map[string]string{"POST " + held + "/commit": "was committed with 2 before", "DELETE " + held: "give back what is too much by POST /v1/refunds"} {
+	for request, says := range map[string]string{"POST " + held + "/commit": "was committed with 2 before", "DELETE " +
+		held: "give back what is too much by POST /v1/refunds"} {
 		method, path, _ := strings.Cut(request, " ")
 		body := ""
 		if method == "POST" {
@@ -89,7 +92,8 @@ func TestCommits(t *testing.T) {
 	// More, as far as it fits.
 	held = n.held(1, time.Minute)
 	got := n.want(409, "POST", held+"/commit", `{"cost":5}`)
-	if got.json["type"] != "/problems/does-not-fit" || got.json["committable"] != 3.0 || got.json["late"] != false || len(got.json["limits"].([]any)) != 1 || got.header.Get("RateLimit") == "" {
+	if got.json["type"] != "/problems/does-not-fit" || got.json["committable"] != 3.0 || got.json["late"] != false ||
+		len(got.json["limits"].([]any)) != 1 || got.header.Get("RateLimit") == "" {
 		t.Errorf("too much: %s %v", got.text, got.header)
 	}
 	n.standing("acme", 3, 1)

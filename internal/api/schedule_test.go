@@ -40,7 +40,8 @@ func (s schedule) period(start, end string, used, left float64) {
 	s.t.Helper()
 	got := s.want(200, "GET", "/v1/customers/acme/quota", "")
 	meter, limit := got.json["meters"].([]any)[0].(map[string]any), got.limits()["period"]
-	if meter["period_start"] != start || meter["period_end"] != end || meter["used"] != used || limit["remaining"] != left || used > 0 && limit["reset_at"] != end {
+	if meter["period_start"] != start || meter["period_end"] != end || meter["used"] != used || limit["remaining"] != left || used > 0 &&
+		limit["reset_at"] != end {
 		s.t.Errorf("period %v to %v with %v used, %v left until %v; want %s to %s, %v and %v", meter["period_start"], meter["period_end"],
 			meter["used"], limit["remaining"], limit["reset_at"], start, end, used, left)
 	}
@@ -115,7 +116,8 @@ func TestPeriodsFollowAChange(t *testing.T) {
 	s.hit(200, 10)
 	s.hit(429, 1)
 	n.want(428, "PUT", "/v1/plans/weekly", `{"name":"P","currency":"USD","interval":"month"}`)
-	if got := n.want(422, "PUT", "/v1/plans/weekly", `{"name":"P","currency":"USD","interval":"month"}`, "If-Match", "*"); !strings.Contains(got.text, "must stay week") {
+	if got := n.want(422, "PUT", "/v1/plans/weekly", `{"name":"P","currency":"USD","interval":"month"}`, "If-Match", "*"); !strings.Contains(got.text,
+		"must stay week") {
 		t.Error(got.text)
 	}
 	// The whole of it is what was admitted in all.

@@ -55,7 +55,8 @@ func TestScheduledStorm(t *testing.T) {
 	}
 	for _, of := range nodes {
 		of.on("small", waits)
-		if up := of.want(200, "GET", "/v1/customers/acme/invoices/upcoming", ""); !strings.Contains(up.text, `"kind":"base","meter":null`) || !strings.Contains(up.text, `"amount_minor":`+next) {
+		if up := of.want(200, "GET", "/v1/customers/acme/invoices/upcoming", ""); !strings.Contains(up.text, `"kind":"base","meter":null`) ||
+			!strings.Contains(up.text, `"amount_minor":`+next) {
 			t.Errorf("waits %q, but the coming base of %s is not in %s", waits, next, up.text)
 		}
 	}

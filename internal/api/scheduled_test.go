@@ -155,21 +155,36 @@ func TestScheduledChangeMoves(t *testing.T) {
 		do         func(n *node)
 		want       string // what waits after that
 	}{
-		"nothing":     {"small", `{"plan":"large"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
-		"pinned":      {"small", `{"plan":"large","plan_version":1}`, func(n *node) { n.version("large") }, "large 1 2026-02-01T00:00:00Z"},
-		"for all":     {"small", `{"plan":"large"}`, func(n *node) { n.version("large") }, "large 2 2026-02-01T00:00:00Z"},
-		"of a year":   {"yearly", `{"plan":"large"}`, func(*node) {}, "large 1 2027-01-01T00:00:00Z"},
-		"of a month":  {"yearly", `{"plan":"large","when":"period_end"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
-		"no base":     {"small", `{"plan":"large","when":"base_end"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
-		"another day": {"yearly", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"yearly","billing_anchor":"2026-01-05T00:00:00"`) }, "large 1 2026-02-01T00:00:00Z"},
-		"at once":     {"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","billing_anchor":"2026-01-05T00:00:00","change":"now"`) }, "large 1 2026-02-05T00:00:00Z"},
-		"a trial":     {"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"trial_ends_at":"2026-01-20T00:00:00Z"}`) }, "large 1 2026-01-20T00:00:00Z"},
-		"a name":      {"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","billing_anchor":"2026-01-01T00:00:00"`) }, "large 1 2026-02-01T00:00:00Z"},
-		"a later end": {"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"ends_at":"2026-02-01T00:00:00.000001Z"}`) }, "large 1 2026-02-01T00:00:00Z"},
-		"an end":      {"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"ends_at":"2026-02-01T00:00:00Z"}`) }, ""},
-		"its end":     {"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"ends_at":"period_end"}`) }, ""},
-		"another":     {"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"free","change":"limits_now"`) }, ""},
-		"a pin":       {"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","plan_version":1,"change":"limits_now"`) }, ""},
+		"nothing":    {"small", `{"plan":"large"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
+		"pinned":     {"small", `{"plan":"large","plan_version":1}`, func(n *node) { n.version("large") }, "large 1 2026-02-01T00:00:00Z"},
+		"for all":    {"small", `{"plan":"large"}`, func(n *node) { n.version("large") }, "large 2 2026-02-01T00:00:00Z"},
+		"of a year":  {"yearly", `{"plan":"large"}`, func(*node) {}, "large 1 2027-01-01T00:00:00Z"},
+		"of a month": {"yearly", `{"plan":"large","when":"period_end"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
+		"no base":    {"small", `{"plan":"large","when":"base_end"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
+		"another day": {
+			"yearly", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"yearly","billing_anchor":"2026-01-05T00:00:00"`) },
+			"large 1 2026-02-01T00:00:00Z",
+		},
+		"at once": {
+			"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","billing_anchor":"2026-01-05T00:00:00","change":"now"`) },
+			"large 1 2026-02-05T00:00:00Z",
+		},
+		"a trial": {
+			"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"trial_ends_at":"2026-01-20T00:00:00Z"}`) },
+			"large 1 2026-01-20T00:00:00Z",
+		},
+		"a name": {
+			"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","billing_anchor":"2026-01-01T00:00:00"`) },
+			"large 1 2026-02-01T00:00:00Z",
+		},
+		"a later end": {
+			"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"ends_at":"2026-02-01T00:00:00.000001Z"}`) },
+			"large 1 2026-02-01T00:00:00Z",
+		},
+		"an end":  {"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"ends_at":"2026-02-01T00:00:00Z"}`) }, ""},
+		"its end": {"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"ends_at":"period_end"}`) }, ""},
+		"another": {"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"free","change":"limits_now"`) }, ""},
+		"a pin":   {"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","plan_version":1,"change":"limits_now"`) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -67,9 +67,10 @@ func New(options Options) *Server {
 	shared := serve.New(options.Options)
 	s := &Server{
 		Server: shared, hits: hits.New(shared), usage: &usage.Room{Server: shared}, drafts: drafts.New(shared),
-		admin: &admin.Room{Server: shared, Portal: options.Portal}, billing: &billing.Room{Server: shared, Limits: (&usage.Room{Server: shared}).LimitsIn}, imports: imports.New(shared),
-		hooks:  &webhooks.Room{Server: shared, Webhooks: options.Webhooks, Sender: options.Sender},
-		router: chi.NewRouter(),
+		admin: &admin.Room{Server: shared, Portal: options.Portal}, billing: &billing.Room{Server: shared, Limits: (&usage.Room{Server: shared}).LimitsIn},
+		imports: imports.New(shared),
+		hooks:   &webhooks.Room{Server: shared, Webhooks: options.Webhooks, Sender: options.Sender},
+		router:  chi.NewRouter(),
 	}
 	var list []serve.Route
 	doc := sync.OnceValue(func() *apidoc.Document {

@@ -45,7 +45,10 @@ func TestHealth(t *testing.T) {
 	n.want(401, "GET", "/metrics", "", "Authorization", "-")
 	n.want(403, "GET", "/metrics", "", "Authorization", n.key("backend"))
 	got := n.want(200, "GET", "/metrics", "", "Authorization", n.key("read"))
-	for _, name := range []string{"go_goroutines", "process_", `quotad_http_requests_total{method="GET",route="/livez",status="200"} 1`, `quotad_hits_total{outcome="allowed"} 0`} {
+	for _, name := range []string{
+		"go_goroutines", "process_", `quotad_http_requests_total{method="GET",route="/livez",status="200"} 1`,
+		`quotad_hits_total{outcome="allowed"} 0`,
+	} {
 		if !strings.Contains(got.text, name) {
 			t.Errorf("no %s in the metrics", name)
 		}
@@ -78,7 +81,10 @@ func TestPages(t *testing.T) {
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	for path, allow := range map[string]string{"/v1/hits": "POST", "/v1/meters/x": "GET, HEAD, PUT", "/v1/customers/a%2Fb": "GET, HEAD, PUT, DELETE", "/livez": "GET, HEAD"} {
+	for path, allow := range map[string]string{
+		"/v1/hits": "POST", "/v1/meters/x": "GET, HEAD, PUT", "/v1/customers/a%2Fb": "GET, HEAD, PUT, DELETE",
+		"/livez": "GET, HEAD",
+	} {
 		for _, method := range []string{"PATCH", "OPTIONS", "PROPFIND"} {
 			got := n.want(405, method, path, "", "Authorization", "-")
 			if got.header.Get("Allow") != allow {
@@ -103,7 +109,8 @@ func TestPanicsAreProblems(t *testing.T) {
 	}})
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
-	if w.Code != 500 || !strings.Contains(w.Body.String(), `"/problems/internal"`) || strings.Contains(w.Body.String(), "boom") || !strings.Contains(log.String(), "boom") {
+	if w.Code != 500 || !strings.Contains(w.Body.String(), `"/problems/internal"`) || strings.Contains(w.Body.String(), "boom") ||
+		!strings.Contains(log.String(), "boom") {
 		t.Errorf("%d %s\n%s", w.Code, w.Body, log.String())
 	}
 }
@@ -122,7 +129,8 @@ func TestSlowClient(t *testing.T) {
 	check(t, err)
 	defer conn.Close()
 	check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
-	_, err = io.WriteString(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	_, err = io.WriteString(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+
+		"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	check(t, err)
 	answer, err := io.ReadAll(conn)
 	check(t, err)

@@ -63,7 +63,8 @@ func TestTextsThatCannotBeStored(t *testing.T) {
 			t.Errorf("%s with such a key: %d", rt.ID, got.status)
 		}
 	}
-	if got := n.want(422, "PUT", "/v1/plans/other/draft", `{"name":"a\u0000b","limits":[]}`); len(got.json["errors"].([]any)) != 1 || !strings.Contains(got.text, `"field":"name"`) {
+	if got := n.want(422, "PUT", "/v1/plans/other/draft", `{"name":"a\u0000b","limits":[]}`); len(got.json["errors"].([]any)) != 1 ||
+		!strings.Contains(got.text, `"field":"name"`) {
 		t.Error(got.text)
 	}
 	n.want(201, "PUT", "/v1/plans/other/draft", `{"name":"a\\u0000b"}`) // no such character

@@ -78,17 +78,20 @@ func TestTextsAreTrimmed(t *testing.T) {
 	n.want(200, "POST", "/v1/customers/acme/charges", `{"description":"A  b","amount_minor":1,"currency":"USD","id":"i"}`)
 	n.want(200, "POST", "/v1/customers/acme/adjustments", `{"meter":"requests","cost":1,"reason":"A  b","id":"i"}`)
 	before := n.want(200, "GET", "/v1/plans/p", "").header.Get("ETag")
-	if after := n.want(200, "PUT", "/v1/plans/p", `{"name":" A  b ","currency":"USD","interval":"month"}`, "If-Match", before).header.Get("ETag"); after != before {
+	if after := n.want(200, "PUT", "/v1/plans/p", `{"name":" A  b ","currency":"USD","interval":"month"}`, "If-Match",
+		before).header.Get("ETag"); after != before {
 		t.Errorf("the plan has another version: %s, %s", before, after)
 	}
 
-	got := n.want(200, "PUT", "/v1/customers/acme/billing", `{"buyer":{"name":"A","address":[" 1 Street ",""," "],"tax_id":" T "},"order_reference":" O ","notes":[" N "]}`, "If-Match", "*")
+	got := n.want(200, "PUT", "/v1/customers/acme/billing",
+		`{"buyer":{"name":"A","address":[" 1 Street ",""," "],"tax_id":" T "},"order_reference":" O ","notes":[" N "]}`, "If-Match", "*")
 	for _, want := range []string{`"address":["1 Street","",""]`, `"tax_id":" T "`, `"order_reference":" O "`, `"notes":[" N "]`} {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("without %s: %s", want, got.text)
 		}
 	}
-	got = n.want(200, "PUT", "/v1/sellers/s", `{"name":"s","address":[" 1 Street ","\u3000"],"footer":[" F "],"payment":[" P "],"prefix":" I-\t"}`, "If-Match", "*")
+	got = n.want(200, "PUT", "/v1/sellers/s", `{"name":"s","address":[" 1 Street ","\u3000"],"footer":[" F "],"payment":[" P "],"prefix":" I-\t"}`,
+		"If-Match", "*")
 	for _, want := range []string{`"address":["1 Street",""]`, `"footer":[" F "]`, `"payment":[" P "]`, `"prefix":"I-"`} {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("without %s: %s", want, got.text)

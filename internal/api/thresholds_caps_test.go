@@ -36,7 +36,10 @@ func TestThresholdsOfCaps(t *testing.T) {
 	n.wantRaised("acme", want...)
 	events := n.want(200, "GET", "/v1/events?type=cap.threshold", "").items()
 	e := fmt.Sprint(events[0]["at"], events[0]["test_clock"], events[0]["data"])
-	for _, says := range []string{"2026-01-05", "clock", "amount_minor:10000", "meter:requests", "percent:50", "units:100", "period_start:2026-01-05", "period_end:2026-02-01"} {
+	for _, says := range []string{
+		"2026-01-05", "clock", "amount_minor:10000", "meter:requests", "percent:50", "units:100", "period_start:2026-01-05",
+		"period_end:2026-02-01",
+	} {
 		if !strings.Contains(e, says) {
 			t.Errorf("%s does not say %s", e, says)
 		}

@@ -132,7 +132,8 @@ func (n *node) asked() {
 	for range 2 { // the first time may end before the newest change is old enough
 		testkit.Eventually(n.t, "edits to be asked about", func() bool {
 			var done bool
-			check(n.t, n.store.Pool().QueryRow(n.t.Context(), `SELECT t.number = n.number AND leased_until < clock_timestamp() FROM threshold_changes t, change_number n`).Scan(&done))
+			check(n.t, n.store.Pool().QueryRow(n.t.Context(),
+				`SELECT t.number = n.number AND leased_until < clock_timestamp() FROM threshold_changes t, change_number n`).Scan(&done))
 			return done
 		})
 	}
@@ -183,7 +184,8 @@ func TestThresholdsOfEdits(t *testing.T) {
 	n.asked()
 	n.wantRaised("acme", want...)
 	tag := n.want(200, "GET", "/v1/plans/pro", "").header.Get("ETag")
-	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"limits":[`+strings.Replace(notifying, "100,", "60,", 1)+`]}`, "If-Match", tag)
+	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"limits":[`+strings.Replace(notifying,
+		"100,", "60,", 1)+`]}`, "If-Match", tag)
 	n.asked()
 	want = append(want, "monthly 80 50/60")
 	n.wantRaised("acme", want...)
@@ -204,7 +206,8 @@ func TestThresholdsOfAPlanOfMany(t *testing.T) {
 		}
 	}
 	tag := n.want(200, "GET", "/v1/plans/pro", "").header.Get("ETag")
-	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"limits":[`+strings.Replace(notifying, "100,", "50,", 1)+`]}`, "If-Match", tag)
+	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"limits":[`+strings.Replace(notifying,
+		"100,", "50,", 1)+`]}`, "If-Match", tag)
 	testkit.Eventually(t, "edits to be asked about", func() bool { // each page has a pause
 		n.asked()
 		return len(n.want(200, "GET", "/v1/events?limit=1000&type=limit.threshold", "").items()) >= 2*many

@@ -191,5 +191,6 @@ func (c *guest) did(format string, args ...any) {
 // fail ends the test with all that is known of the customer.
 func (c *guest) fail(format string, args ...any) {
 	c.group.t.Helper()
-	c.group.t.Fatalf("%s at %s (step %d): %s\njournal of %s:\n  %s", c.Key, stamp(c.Clock.Now), c.group.steps, fmt.Sprintf(format, args...), c.Key, strings.Join(c.journal, "\n  "))
+	c.group.t.Fatalf("%s at %s (step %d): %s\njournal of %s:\n  %s", c.Key, stamp(c.Clock.Now), c.group.steps, fmt.Sprintf(format, args...), c.Key,
+		strings.Join(c.journal, "\n  "))
 }

@@ -108,7 +108,10 @@ func (z *zoneTest) hitAt(t *testing.T, first bool, at time.Time) {
 
 // compare asks again while the statistic of what was denied is not written yet.
 func (z *zoneTest) compare(t *testing.T, granularity string, from, to time.Time, want recount) {
-	query := url.Values{"meter": {"requests"}, "granularity": {granularity}, "from": {from.UTC().Format(time.RFC3339Nano)}, "to": {to.UTC().Format(time.RFC3339Nano)}}
+	query := url.Values{
+		"meter": {"requests"}, "granularity": {granularity}, "from": {from.UTC().Format(time.RFC3339Nano)},
+		"to": {to.UTC().Format(time.RFC3339Nano)},
+	}
 	last := ""
 	testkit.Eventually(t, "the usage by "+granularity, func() bool {
 		got := z.want(200, "GET", "/v1/customers/"+z.name+"/usage?"+query.Encode(), "")

@@ -281,7 +281,8 @@ func TestOldEventsGo(t *testing.T) {
 	t.Parallel()
 	pool := poolOf(t)
 	n := patient(pool)
-	exec(t, pool, `INSERT INTO events SELECT i, 'plan.published', 1, NULL, NULL, '{}', clock_timestamp() - interval '48 hours' - interval '1 minute' FROM generate_series(1, $1::int) i`, 2*trimRows+3)
+	exec(t, pool, `INSERT INTO events SELECT i, 'plan.published', 1, NULL, NULL, '{}', clock_timestamp() - interval '48 hours' - interval '1 minute' FROM generate_series(1, $1::int) i`,
+		2*trimRows+3)
 	exec(t, pool, `UPDATE event_number SET number = $1`, 2*trimRows+3)
 	left := func() (ids []int64) {
 		rows, _ := pool.Query(t.Context(), `SELECT id FROM events ORDER BY id`)
@@ -324,7 +325,8 @@ func TestScrubFindsWhatIsBeingNumbered(t *testing.T) {
 	go func() { scrubbed <- Scrub(t.Context(), erasing, 7) }()
 	testkit.Eventually(t, "the erasure to wait", func() bool {
 		var waiting bool
-		err := pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`).Scan(&waiting)
+		err := pool.QueryRow(t.Context(),
+			`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`).Scan(&waiting)
 		return err == nil && waiting
 	})
 	commit(t, numbering)
@@ -369,7 +371,8 @@ func TestScrubBesideNumbering(t *testing.T) {
 	stop()
 	numbering.Wait()
 	var ada, bob int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE data::text LIKE '%ada%'), count(*) FILTER (WHERE data::text LIKE '%bob%') FROM events`).Scan(&ada, &bob); err != nil {
+	if err := pool.QueryRow(t.Context(),
+		`SELECT count(*) FILTER (WHERE data::text LIKE '%ada%'), count(*) FILTER (WHERE data::text LIKE '%bob%') FROM events`).Scan(&ada, &bob); err != nil {
 		t.Fatal(err)
 	}
 	if ada != 0 || bob != rounds {

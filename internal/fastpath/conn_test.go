@@ -97,10 +97,14 @@ func repeated() []story {
 			raw("bb", "POST /v1/hits HTTP/1.1", "host: q", "content-length: 2")), "sf"},
 		{"without a body", segments(get(askPath), get(askPath), get(askPath)+get(askPath), get("/x"), get(askPath)), "sfffsf"},
 		{"without a body, varying", segments(ask(key+"1"), ask(key+"22"), ask(key+"1 2"), ask(key+"3", "X-A: 1"), ask(key+"4", "X-A: 1")), "sfssf"},
-		{"without a body, then with one", segments(get(askPath), request("GET "+askPath+" HTTP/1.1", "body", "Host: quota"), request("GET "+askPath+" HTTP/1.1", "b", "Host: quota"), get(askPath), get(askPath)), "ssfsf"},
+		{"without a body, then with one", segments(get(askPath), request("GET "+askPath+" HTTP/1.1", "body", "Host: quota"),
+			request("GET "+askPath+" HTTP/1.1", "b", "Host: quota"), get(askPath), get(askPath)), "ssfsf"},
 		{"without a body, between posts", segments(post("a"), get(askPath), post("b"), post("c")+get(askPath), get(askPath)), "sssfsf"},
-		{"learns no more", segments(post("a", "X-A: 1"), post("a", "X-A: 2"), post("a", "X-A: 3"), post("a", "X-A: 4"),
-			post("a", "X-A: 5"), post("a", "X-A: 6"), post("a", "X-A: 7"), post("a", "X-A: 8"), post("a", "X-A: 9"), post("a", "X-A: 9"), post("a", "X-A: 8")), "ssssssssssf"},
+		{
+			"learns no more", segments(post("a", "X-A: 1"), post("a", "X-A: 2"), post("a", "X-A: 3"), post("a", "X-A: 4"),
+				post("a", "X-A: 5"), post("a", "X-A: 6"), post("a", "X-A: 7"), post("a", "X-A: 8"), post("a", "X-A: 9"), post("a", "X-A: 9"), post("a", "X-A: 8")),
+			"ssssssssssf",
+		},
 		{"a line more behind a body", segments(post("a"), get("/"), post("b")+post("c"), get("/"), "\r\n"+post("c")), "ssffs"},
 	}
 }

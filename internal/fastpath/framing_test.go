@@ -47,7 +47,10 @@ func faultyRequests() map[string]string {
 // faultyCodings are refused with 501: net/http knows no other coding than one of chunks.
 func faultyCodings() map[string]string {
 	all := map[string]string{}
-	for _, coding := range []string{"chunked, identity", "identity", "identity, chunked", "gzip, chunked", "xchunked", "", `"chunked"`, "chunked, chunked", "chunked\r\nTransfer-Encoding: chunked"} {
+	for _, coding := range []string{
+		"chunked, identity", "identity", "identity, chunked", "gzip, chunked", "xchunked", "", `"chunked"`,
+		"chunked, chunked", "chunked\r\nTransfer-Encoding: chunked",
+	} {
 		all[coding] = "POST /v1/hits HTTP/1.1\r\nHost: quota\r\nTransfer-Encoding: " + coding + "\r\n\r\n0\r\n\r\n"
 	}
 	return all

@@ -82,7 +82,8 @@ func hostile() []story {
 	return []story{
 		{"a request in a body", segments(post("a"), post(post("b")), post("c")), "sff"},
 		{"a request in a body that is long", segments(post("a"), post(strings.Repeat(post("b"), 100)), post("c")), "ssf"},
-		{"a request in a body that comes later", segments(post("a"), raw("", first, host, "Te: trailers", fmt.Sprint("Content-Length: ", len(post("b")))), "<"+post("b"), post("c")), "ssf"},
+		{"a request in a body that comes later", segments(post("a"), raw("", first, host, "Te: trailers", fmt.Sprint("Content-Length: ", len(post("b")))),
+			"<"+post("b"), post("c")), "ssf"},
 		{"a request in a body behind net/http's buffer", segments(behindBuffer(post("evil")), post("c")), "ssf"},
 		{"a request behind its beginning", segments(post("a"), post("linger"), "<X"+post("b"), post("c")), "sfsf"},
 		{"a request behind its beginning, early", segments(post("linger"), "<X"+post("b"), post("c")), "ssf"},

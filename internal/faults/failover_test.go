@@ -91,7 +91,8 @@ func (f *failover) fail(n int, primary *pgtest.Replica) (next *pgtest.Replica) {
 	f.limit(kept)
 	f.counts(kept)
 	testkit.Eventually(f.t, "the standby has the last write", func() bool {
-		return pgtest.Query[int64](f.t, standby.URL(), "SELECT number FROM change_number") == pgtest.Query[int64](f.t, primary.URL(), "SELECT number FROM change_number")
+		return pgtest.Query[int64](f.t, standby.URL(), "SELECT number FROM change_number") == pgtest.Query[int64](f.t, primary.URL(),
+			"SELECT number FROM change_number")
 	})
 	standby.Fall()
 	for i := range int64(lostWrites) {

@@ -120,7 +120,8 @@ func (r *run) report(t testing.TB) {
 	n := &r.tally
 	overHTTP, toPostgres := r.cluster.faults()
 	t.Logf("seed %d: %d operations, sent %d times: %d answers lost, %d times to be sent again, %d replayed, %d refused, %d settled in the end, %d sent several times at once; %d looks",
-		r.seed, r.operations, n.sent.Load(), n.lost.Load(), n.undone.Load(), n.replayed.Load(), n.refused.Load(), n.unsettled.Load(), n.together.Load(), r.looks.Load())
+		r.seed, r.operations, n.sent.Load(), n.lost.Load(), n.undone.Load(), n.replayed.Load(), n.refused.Load(), n.unsettled.Load(), n.together.Load(),
+		r.looks.Load())
 	t.Logf("faults over HTTP: %v; on the way to PostgreSQL: %v", overHTTP, toPostgres)
 	for f := cutBefore; r.ids && f < numFaults; f++ {
 		if overHTTP[f] == 0 {

@@ -101,7 +101,8 @@ func (s *slow) exceed(what string) {
 		}
 	}
 	metrics, _ := send(s.client, request{http.MethodGet, "/metrics", "", ""}, "http://"+s.node.at)
-	if counted := "\nquotad_hits_total{outcome=\"refused_degraded\"} "; !strings.Contains(string(metrics.raw), counted) || strings.Contains(string(metrics.raw), counted+"0\n") {
+	if counted := "\nquotad_hits_total{outcome=\"refused_degraded\"} "; !strings.Contains(string(metrics.raw), counted) ||
+		strings.Contains(string(metrics.raw), counted+"0\n") {
 		s.t.Errorf("%s: no metric counts the hits that were refused", what)
 	}
 	if s.faults++; in != fewUnits-1 {

@@ -42,7 +42,10 @@ type slowSizes struct {
 }
 
 // longSizes are those of a long run, which has the machine to itself.
-var longSizes = slowSizes{lasts: 10 * time.Second, settled: 3 * time.Second, answered: 1200 * time.Millisecond, p99: 50 * time.Millisecond, recovered: time.Second}
+var longSizes = slowSizes{
+	lasts: 10 * time.Second, settled: 3 * time.Second, answered: 1200 * time.Millisecond, p99: 50 * time.Millisecond,
+	recovered: time.Second,
+}
 
 // slowHits is how many hits must have been answered in each part of a way.
 const slowHits = 60

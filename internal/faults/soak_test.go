@@ -212,7 +212,10 @@ func (s *soaking) operate(random *rand.Rand) {
 		s.ask(request{http.MethodPost, "/v1/hits", h.body(), ""})
 	case n < 9:
 		id := fmt.Sprintf("held-%d", random.Uint64())
-		a := s.ask(request{http.MethodPost, "/v1/reservations", fmt.Sprintf(`{"id":%q,"customer":%q,"meter":"jobs","cost":1,"ttl_ms":10000}`, id, keyOf(customer)), ""})
+		a := s.ask(request{
+			http.MethodPost, "/v1/reservations",
+			fmt.Sprintf(`{"id":%q,"customer":%q,"meter":"jobs","cost":1,"ttl_ms":10000}`, id, keyOf(customer)), "",
+		})
 		if n == 7 && a.admitted() {
 			s.ask(request{http.MethodPost, "/v1/reservations/" + a.ID + "/commit", `{"cost":1}`, ""})
 		}

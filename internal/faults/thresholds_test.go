@@ -89,7 +89,10 @@ func (c *closers) useUp(step int, ways []*proxy) {
 			for n := 0; !full.Load(); n++ {
 				body := fmt.Sprintf(`{"customer":%q,"meter":"api","cost":%d`, notifiedKey(random.IntN(notifiedCustomers)), 1+random.IntN(6))
 				if n%3 == 0 { // sent again until it is answered
-					o := &op{read: func(*answer) (verdict, error) { return done, nil }, request: request{http.MethodPost, "/v1/hits", fmt.Sprintf(`%s,"id":"h-%d-%d-%d"}`, body, step, client, n), ""}}
+					o := &op{
+						read:    func(*answer) (verdict, error) { return done, nil },
+						request: request{http.MethodPost, "/v1/hits", fmt.Sprintf(`%s,"id":"h-%d-%d-%d"}`, body, step, client, n), ""},
+					}
 					if _, _, _, err := c.deliver(o, random.IntN(3), random); err != nil {
 						c.t.Error(err)
 						return

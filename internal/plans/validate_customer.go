@@ -61,7 +61,8 @@ func CheckScheduled(plan string, pin *int, until string) model.FieldErrors {
 		bad.within("plan_version", int64(*pin), 1, math.MaxInt32)
 	}
 	if until != "" && until != UntilPeriodEnd && until != UntilBaseEnd {
-		bad.add("when", "must be %q or %q, or left out: %q is the end of all the periods that the running base price is for", UntilPeriodEnd, UntilBaseEnd, UntilBaseEnd)
+		bad.add("when", "must be %q or %q, or left out: %q is the end of all the periods that the running base price is for", UntilPeriodEnd, UntilBaseEnd,
+			UntilBaseEnd)
 	}
 	return bad.list
 }

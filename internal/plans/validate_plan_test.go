@@ -219,7 +219,10 @@ var planFaults = map[string]struct {
 		[]string{"prices[0].tiers[0].up_to"},
 	},
 	"price tiers falling": {
-		price(tiered(plans.Tier{UpTo: planstest.Ptr(int64(5)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{UpTo: planstest.Ptr(int64(5)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{UpTo: planstest.Ptr(int64(4)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{UpTo: nil, UnitPrice: "1", FlatPrice: nil})),
+		price(tiered(plans.Tier{UpTo: planstest.Ptr(int64(5)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{
+			UpTo: planstest.Ptr(int64(5)), UnitPrice: "1",
+			FlatPrice: nil,
+		}, plans.Tier{UpTo: planstest.Ptr(int64(4)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{UpTo: nil, UnitPrice: "1", FlatPrice: nil})),
 		[]string{"prices[0].tiers[1].up_to", "prices[0].tiers[2].up_to"},
 	},
 	"price tiers zero": {
@@ -295,8 +298,12 @@ func TestPlanDefaults(t *testing.T) {
 		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 10, Window: "calendar_month"}},
 		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "period", Algorithm: "fixed_window", Limit: 10, Window: "billing_period", Align: "clock"}},
 	)
-	in.Features = map[string]any{"a": 3, "b": float64(1e15 - 1), "c": json.Number("9007199254740993"[:15]), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("-0.0")}
-	in.Prices = []plans.Price{tiered(plans.Tier{UpTo: planstest.Ptr(model.MaxNumber), UnitPrice: "1", FlatPrice: planstest.Ptr("5")}, plans.Tier{UpTo: nil, UnitPrice: "0.5", FlatPrice: nil}), planstest.PerUnit("seats")}
+	in.Features = map[string]any{
+		"a": 3, "b": float64(1e15 - 1), "c": json.Number("9007199254740993"[:15]), "d": json.Number("-1.50"), "e": "x",
+		"f": true, "g": json.Number("-0.0"),
+	}
+	in.Prices = []plans.Price{tiered(plans.Tier{UpTo: planstest.Ptr(model.MaxNumber), UnitPrice: "1", FlatPrice: planstest.Ptr("5")},
+		plans.Tier{UpTo: nil, UnitPrice: "0.5", FlatPrice: nil}), planstest.PerUnit("seats")}
 	in.BasePriceMinor, in.MinimumMinor = model.MaxNumber, model.MaxNumber
 	in.Prices[0].MinimumMinor, in.Prices[0].MaximumMinor = planstest.Ptr(model.MaxNumber), planstest.Ptr(model.MaxNumber)
 	in.Prices[1].MinimumMinor, in.Prices[1].MaximumMinor = planstest.Ptr(int64(0)), planstest.Ptr(int64(0))
@@ -313,7 +320,10 @@ func TestPlanDefaults(t *testing.T) {
 		l := &want.Limits[1+i]
 		l.Mode, l.OnOutage = "hard", cmp.Or(l.OnOutage, "allow")
 	}
-	want.Features = map[string]any{"a": int64(3), "b": int64(1e15 - 1), "c": int64(900719925474099), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("0.0")}
+	want.Features = map[string]any{
+		"a": int64(3), "b": int64(1e15 - 1), "c": int64(900719925474099), "d": json.Number("-1.50"), "e": "x", "f": true,
+		"g": json.Number("0.0"),
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

@@ -194,7 +194,10 @@ func TestSteady(t *testing.T) {
 	c := m.clock()
 	check(t, m, c, 1)
 	now := m.local().mono/1000 + 1_000_000_000
-	for read, want := range map[int64]int64{now: now, now + 1_000_000: now + 1_000_000, now - 1_000_000: now - 1_000_000, now + 1_000_001: now, now - 1_000_001: now} {
+	for read, want := range map[int64]int64{
+		now: now, now + 1_000_000: now + 1_000_000, now - 1_000_000: now - 1_000_000, now + 1_000_001: now,
+		now - 1_000_001: now,
+	} {
 		if got := c.Steady(t.Context(), read); got != want {
 			t.Errorf("%d is %d, want %d", read-now, got-now, want-now)
 		}

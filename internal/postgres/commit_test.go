@@ -136,9 +136,15 @@ func TestNotCommittedByAServer(t *testing.T) {
 			awaits(t, pid, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)")
 		}, fails: true, proved: true},
 		// The two of one code: the first was rolled back, the second was not.
-		"ended while it checks":           {first: "INSERT INTO commits VALUES ('other')", during: during("transactionid", "SELECT pg_terminate_backend($1)"), fails: true},
-		"ended while the standby is late": {first: "SET LOCAL synchronous_commit = on", during: during("SyncRep", "SELECT pg_terminate_backend($1)"), fails: true, stored: true},
-		"cancelled meanwhile":             {first: "SET LOCAL synchronous_commit = on", during: during("SyncRep", "SELECT pg_cancel_backend($1)"), stored: true},
+		"ended while it checks": {
+			first:  "INSERT INTO commits VALUES ('other')",
+			during: during("transactionid", "SELECT pg_terminate_backend($1)"), fails: true,
+		},
+		"ended while the standby is late": {
+			first: "SET LOCAL synchronous_commit = on", during: during("SyncRep", "SELECT pg_terminate_backend($1)"),
+			fails: true, stored: true,
+		},
+		"cancelled meanwhile": {first: "SET LOCAL synchronous_commit = on", during: during("SyncRep", "SELECT pg_cancel_backend($1)"), stored: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx, err := pool.Begin(ctx)

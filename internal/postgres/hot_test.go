@@ -14,7 +14,10 @@ import (
 // The tables that hits write. Who outgrows a server distributes them by shard, and leaves the others
 // where they are. So a statement names tables of one of the two kinds only, and the package that owns
 // the hot ones, with those below it, is the only one that names them.
-var hotTables = []string{"counters", "usage", "receipts_0", "receipts_1", "receipts_2", "holds", "adjustments", "refusals", "archived_sums", "levels", "thresholds"}
+var hotTables = []string{
+	"counters", "usage", "receipts_0", "receipts_1", "receipts_2", "holds", "adjustments", "refusals", "archived_sums", "levels",
+	"thresholds",
+}
 
 const hotOwner = "../../internal/quota/"
 

@@ -28,7 +28,8 @@ func TestNewDatabaseHasPartitions(t *testing.T) {
 			t.Errorf("rows are in %s, want %s", got, want)
 		}
 	}
-	if n := pgtest.Query[int](t, databaseURL, `SELECT count(*) FROM pg_class WHERE relname IN ('usage_first', 'usage_default') AND reloptions = '{fillfactor=80}'`); n != 2 {
+	if n := pgtest.Query[int](t, databaseURL,
+		`SELECT count(*) FROM pg_class WHERE relname IN ('usage_first', 'usage_default') AND reloptions = '{fillfactor=80}'`); n != 2 {
 		t.Errorf("%d partitions of usage have room in their pages", n)
 	}
 	conn, err := postgres.Connect(ctx, databaseURL, nil)

@@ -37,6 +37,7 @@ func StandingOf(ctx context.Context, from interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
 ) (s Standing, err error) {
-	err = from.QueryRow(ctx, standingSQL).Scan(&s.Version, &s.Bytes, &s.Connections, &s.MaxConnections, &s.InRecovery, &s.Replicas, &s.ReplicaLag, &s.OldestTransaction)
+	err = from.QueryRow(ctx, standingSQL).Scan(&s.Version, &s.Bytes, &s.Connections, &s.MaxConnections, &s.InRecovery, &s.Replicas, &s.ReplicaLag,
+		&s.OldestTransaction)
 	return s, err
 }

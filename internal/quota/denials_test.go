@@ -187,5 +187,8 @@ func TestDenialsConcurrently(t *testing.T) {
 }
 
 func drawKey(rt *rapid.T) model.CounterKey {
-	return model.CounterKey{Customer: rapid.Int64Range(1, 4).Draw(rt, "customer"), Meter: rapid.Int32Range(1, 2).Draw(rt, "meter"), Attribute: rapid.SampledFrom([]string{"", "", "ip=1", "ip=2", "ip=10", "IP=1", "ip=ä", "ip=_", "ip=a b"}).Draw(rt, "attribute")}
+	return model.CounterKey{
+		Customer: rapid.Int64Range(1, 4).Draw(rt, "customer"), Meter: rapid.Int32Range(1, 2).Draw(rt, "meter"),
+		Attribute: rapid.SampledFrom([]string{"", "", "ip=1", "ip=2", "ip=10", "IP=1", "ip=ä", "ip=_", "ip=a b"}).Draw(rt, "attribute"),
+	}
 }

@@ -128,9 +128,13 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &queue.Node{MaxQueue: o.MaxQueue, MaxReservations: o.MaxReservations, AlsoAdjusted: o.AlsoAdjusted, Memory: m, Values: queue.NewNewValues(o.MaxNewValues), Metrics: queue.NewMetrics(), History: o.History, Options: session.Options{
-		Connect: o.Connect, Confirm: o.Confirm, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, Patience: o.Patience, Troubles: session.NewTroubles(o.Log),
-	}}
+	n := &queue.Node{
+		MaxQueue: o.MaxQueue, MaxReservations: o.MaxReservations, AlsoAdjusted: o.AlsoAdjusted, Memory: m,
+		Values: queue.NewNewValues(o.MaxNewValues), Metrics: queue.NewMetrics(), History: o.History, Options: session.Options{
+			Connect: o.Connect, Confirm: o.Confirm, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, Patience: o.Patience,
+			Troubles: session.NewTroubles(o.Log),
+		},
+	}
 	held, err := local.New(o.MemorySize)
 	if err != nil {
 		return nil, err

@@ -139,7 +139,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		"two groups on one counter in one statement": func(e *Engine) { e.lanes[0].Session.Faults.KeepTogether = true },
 		"usage outside the transaction":              func(e *Engine) { e.workers[0].Session.Faults.CommitAfter = locked.AddUsage },
 		"a swap of whatever row is there":            replace(lane.SwapRows, "c.version = i.version AND c.at = i.since AND", ""),
-		"a row made over another":                    replace(lane.MakeRows, "ON CONFLICT DO NOTHING", "ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET state = excluded.state, version = excluded.version"),
+		"a row made over another": replace(lane.MakeRows, "ON CONFLICT DO NOTHING",
+			"ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET state = excluded.state, version = excluded.version"),
 	}
 	for name, mutate := range mutants {
 		t.Run(name, func(t *testing.T) {

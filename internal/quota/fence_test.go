@@ -170,7 +170,8 @@ func TestFenceFailsOneByOne(t *testing.T) {
 	tx := db.HoldRow(ctx, t, 4, true)
 	errs := e.Fence(ctx, fencesOf(bound, targets...))
 	var stale *model.StaleError
-	if errs[0] != nil || !errors.As(errs[1], &stale) || stale.Change != 7 || !errors.Is(errs[2], session.ErrInternal) || !errors.Is(errs[3], session.ErrBusy) || errs[4] != nil {
+	if errs[0] != nil || !errors.As(errs[1], &stale) || stale.Change != 7 || !errors.Is(errs[2], session.ErrInternal) ||
+		!errors.Is(errs[3], session.ErrBusy) || errs[4] != nil {
 		t.Errorf("told %v", errs)
 	}
 	for customer, units := range map[int64]int64{1: 3, 2: 0, 3: 0, 4: 0, 5: 3} {

@@ -81,7 +81,8 @@ func TestFullness(t *testing.T) {
 		t.Fatal(r.String(), err)
 	}
 	add("flight 2/4", 0, flight)
-	tested := model.NewTarget(1, quotatest.FreshCustomers(1), 1, []*model.Limit{spec("tested", "fixed_window", 10)}, targets[0].Periods, &model.TestClock{Key: "c", Now: quotatest.Epoch})
+	tested := model.NewTarget(1, quotatest.FreshCustomers(1), 1, []*model.Limit{spec("tested", "fixed_window", 10)}, targets[0].Periods,
+		&model.TestClock{Key: "c", Now: quotatest.Epoch})
 	add("", 5, tested)
 	stale := add("", 5, target(spec("stale", "fixed_window", 10)))
 	db.Exec(ctx, t, "UPDATE counters SET change = 2 WHERE customer = $1", stale.Counters[0].Key.Customer)
@@ -108,8 +109,10 @@ func TestLatest(t *testing.T) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	// The i-th customer was charged last at the Epoch less i seconds; one in three has a value, too.
-	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, at, attribute) SELECT (i * 37) % 1024, i, 1, $1 - i * 1000000::bigint, '' FROM generate_series(1, 3000) i`, quotatest.Epoch)
-	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, at, attribute) SELECT (i * 37) % 1024, i, 1, $1, 'ip=x' FROM generate_series(1, 3000, 3) i`, quotatest.Epoch)
+	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, at, attribute) SELECT (i * 37) % 1024, i, 1, $1 - i * 1000000::bigint, '' FROM generate_series(1, 3000) i`,
+		quotatest.Epoch)
+	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, at, attribute) SELECT (i * 37) % 1024, i, 1, $1, 'ip=x' FROM generate_series(1, 3000, 3) i`,
+		quotatest.Epoch)
 	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, at) VALUES (5, 9000, 1, $1)`, quotatest.Epoch+3600e6) // of a test clock
 	for range 5 {
 		l, err := e.Latest(ctx, 100)

@@ -28,7 +28,8 @@ func TestImports(t *testing.T) {
 		quotatest.Compile(t, model.Spec{Name: "first", Algorithm: "fixed_window", Limit: 900, Window: "2h", Align: "first_hit"}),
 	}
 	target := quotatest.Target(1, 1, 1, limits...)
-	slots := model.NewTarget(1, 2, 1, []*model.Limit{limits[0], quotatest.Compile(t, model.Spec{Name: "slots", Algorithm: "concurrency", Limit: 3, TTL: "1m"})}, target.Periods, nil)
+	slots := model.NewTarget(1, 2, 1, []*model.Limit{limits[0], quotatest.Compile(t,
+		model.Spec{Name: "slots", Algorithm: "concurrency", Limit: 3, TTL: "1m"})}, target.Periods, nil)
 	for i, c := range []struct {
 		in       locked.Import
 		used     [7]int64
@@ -80,7 +81,8 @@ func TestImports(t *testing.T) {
 	if d, err := e.Decide(ctx, target, 1); err != nil || d.Allowed {
 		t.Error("the month is full", d.String(), err)
 	}
-	if got := e.ImportAll(ctx, []locked.Import{{Target: slots, Limit: "slots", Used: 1, ID: model.NewID("import", "s", "")}})[0]; !errors.Is(got.Err, locked.ErrNoSuchLimit) {
+	if got := e.ImportAll(ctx, []locked.Import{{Target: slots, Limit: "slots", Used: 1, ID: model.NewID("import", "s", "")}})[0]; !errors.Is(got.Err,
+		locked.ErrNoSuchLimit) {
 		t.Error(got)
 	}
 	all, err := e.Usage(ctx, 1, 1, 0, now+hour, 100)

@@ -23,7 +23,8 @@ func TestOrderIsThePrimaryKeys(t *testing.T) {
 	for _, k := range keys {
 		columns.Add(k)
 	}
-	db.Exec(ctx, t, "INSERT INTO counters (shard, customer, meter, attribute) SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])", columns.Shard, columns.Customer, columns.Meter, columns.Attribute)
+	db.Exec(ctx, t, "INSERT INTO counters (shard, customer, meter, attribute) SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])",
+		columns.Shard, columns.Customer, columns.Meter, columns.Attribute)
 	rows, err := db.Pool.Query(ctx, "SELECT customer, meter, attribute FROM counters ORDER BY shard, customer, meter, attribute")
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,10 @@ func (db *testDB) checkLevels(t testing.TB, customer, last int64) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if bad, err := upkeep.Mismatches(testkit.Context(t), tx, []upkeep.Charged{{Shard: model.Shard(customer), Customer: customer, Meter: -7}}); err != nil || len(bad) > 0 {
+	if bad, err := upkeep.Mismatches(testkit.Context(t), tx, []upkeep.Charged{{
+		Shard: model.Shard(customer), Customer: customer,
+		Meter: -7,
+	}}); err != nil || len(bad) > 0 {
 		t.Errorf("charged is not booked: %v %v", bad, err)
 	}
 }

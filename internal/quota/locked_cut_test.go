@@ -26,7 +26,11 @@ func TestUnreadableReceipt(t *testing.T) {
 		}
 	}
 	db.Exec(ctx, t, `UPDATE receipts_0 SET body = '\xff' WHERE customer = 1`)
-	results := e.DecideAll(ctx, []model.Hit{{Target: one, Cost: 1, ID: model.NewID("hit", "x")}, {Target: two, Cost: 1, ID: model.NewID("hit", "x")}, {Target: one, Cost: 1, ID: model.NewID("hit", "y")}})
+	results := e.DecideAll(ctx, []model.Hit{
+		{Target: one, Cost: 1, ID: model.NewID("hit", "x")},
+		{Target: two, Cost: 1, ID: model.NewID("hit", "x")},
+		{Target: one, Cost: 1, ID: model.NewID("hit", "y")},
+	})
 	if !errors.Is(results[0].Err, session.ErrInternal) || results[1].Err != nil || !results[1].Decision.Replayed || results[2].Err != nil {
 		t.Errorf("%v, %v, %v", results[0].Err, results[1].Err, results[2].Err)
 	}

@@ -96,8 +96,10 @@ func (f *lockedFire) compare(ctx context.Context, e *Engine, targets []*model.Ta
 			return failed
 		}
 		want := all[i].admitted.Load() + all[i].committed.Load() - all[i].refunded.Load()
-		if tight, month, slots := s[0].View(0), s[0].View(1), s[0].View(2); tight.Used != want || month.Used != want || s[0].PeriodUsed != want || slots.Used != 0 || tight.Reserved != 0 {
-			err = errors.Join(err, fmt.Errorf("customer %d: told %d, used %d and %d, usage %d, %d in flight", i+1, want, tight.Used, month.Used, s[0].PeriodUsed, slots.Used))
+		if tight, month, slots := s[0].View(0), s[0].View(1), s[0].View(2); tight.Used != want || month.Used != want || s[0].PeriodUsed != want ||
+			slots.Used != 0 || tight.Reserved != 0 {
+			err = errors.Join(err, fmt.Errorf("customer %d: told %d, used %d and %d, usage %d, %d in flight", i+1, want, tight.Used, month.Used,
+				s[0].PeriodUsed, slots.Used))
 		}
 	}
 	return err
@@ -165,7 +167,8 @@ func (p *lockedCaller) step(ctx context.Context, n int) error {
 			return nil
 		}
 		refund := locked.Refund{Target: base, Cost: 1 + p.r.Int64N(5), Hit: model.NewID("hit", id), ID: model.NewID("refund", id, "")}
-		back, err := twice(p, func(e *Engine) (locked.Refunded, error) { return e.Refund(ctx, refund) }, func(a, b locked.Refunded) bool { return a.Units == b.Units })
+		back, err := twice(p, func(e *Engine) (locked.Refunded, error) { return e.Refund(ctx, refund) },
+			func(a, b locked.Refunded) bool { return a.Units == b.Units })
 		told.refunded.Add(back.Units)
 		return err
 	case 2:
@@ -183,7 +186,10 @@ func (p *lockedCaller) step(ctx context.Context, n int) error {
 // together is an atomic batch over two customers, in any order.
 func (p *lockedCaller) together(ctx context.Context, id string) error {
 	a, b := p.r.IntN(len(p.targets)), p.r.IntN(len(p.targets))
-	hits := []model.Hit{{Target: p.targets[a].For(nil), Cost: 2, ID: model.NewID("hit", id+"a", "")}, {Target: p.targets[b].For(nil), Cost: 1, ID: model.NewID("hit", id+"b", "")}}
+	hits := []model.Hit{
+		{Target: p.targets[a].For(nil), Cost: 2, ID: model.NewID("hit", id+"a", "")},
+		{Target: p.targets[b].For(nil), Cost: 1, ID: model.NewID("hit", id+"b", "")},
+	}
 	do := func(e *Engine) (bool, error) { _, all, err := e.DecideTogether(ctx, hits); return all, err }
 	if _, err := twice(p, do, func(_, _ bool) bool { return true }); err != nil {
 		return err
@@ -208,7 +214,8 @@ func (p *lockedCaller) reserve(ctx context.Context, target, base *model.Target, 
 		return err
 	}
 	final := p.r.Int64N(cost + 2)
-	s, err := twice(p, func(e *Engine) (locked.Settled, error) { return e.Commit(ctx, base, r.ID, final) }, func(a, b locked.Settled) bool { return a.Cost == b.Cost && a.At == b.At })
+	s, err := twice(p, func(e *Engine) (locked.Settled, error) { return e.Commit(ctx, base, r.ID, final) },
+		func(a, b locked.Settled) bool { return a.Cost == b.Cost && a.At == b.At })
 	var full *locked.NoRoomError
 	switch {
 	case err == nil:
@@ -246,9 +253,10 @@ func TestLockedMutantsAreCaught(t *testing.T) {
 		}
 	}
 	for name, mutate := range map[string]func(*Engine){
-		"read then write":           replace(locked.LockRows, "FOR UPDATE", "OFFSET 0"),
-		"ids are not looked up":     replace(locked.FindReceipts, "AND key = i.key", "AND key = i.key AND false"),
-		"no lock order":             replace(locked.LockRows, "FROM unnest(", "FROM (SELECT * FROM unnest(", "attribute, n),\n", "attribute, n) ORDER BY random()) i,\n", "AS i(", "AS u("),
+		"read then write":       replace(locked.LockRows, "FOR UPDATE", "OFFSET 0"),
+		"ids are not looked up": replace(locked.FindReceipts, "AND key = i.key", "AND key = i.key AND false"),
+		"no lock order": replace(locked.LockRows, "FROM unnest(", "FROM (SELECT * FROM unnest(", "attribute, n),\n",
+			"attribute, n) ORDER BY random()) i,\n", "AS i(", "AS u("),
 		"holds are never taken off": replace(locked.CloseHolds, "AND h.key = i.key", "AND h.key = i.key AND false"),
 	} {
 		t.Run(name, func(t *testing.T) {

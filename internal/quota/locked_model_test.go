@@ -206,7 +206,10 @@ func TestLockedIsTheModel(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, what := range []string{"hit true", "hit false", "reserve true", "reserve false", "commit less", "commit more", "commit late", "commit full", "release", "refund", "overrun past a limit", "commit past a limit"} {
+	for _, what := range []string{
+		"hit true", "hit false", "reserve true", "reserve false", "commit less", "commit more", "commit late", "commit full",
+		"release", "refund", "overrun past a limit", "commit past a limit",
+	} {
 		if seen[what] == 0 {
 			t.Errorf("no %s", what)
 		}

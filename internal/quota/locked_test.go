@@ -35,7 +35,8 @@ func TestHitsOnce(t *testing.T) {
 			t.Fatal(again.String(), err)
 		}
 		for v := range first.NumViews() {
-			if got, want := again.View(v), first.View(v); got.Used != want.Used || got.Remaining != want.Remaining || got.ResetAt != want.ResetAt || got.Limit.Name != want.Limit.Name {
+			if got, want := again.View(v), first.View(v); got.Used != want.Used || got.Remaining != want.Remaining || got.ResetAt != want.ResetAt ||
+				got.Limit.Name != want.Limit.Name {
 				t.Errorf("replayed %+v, first %+v", got, want)
 			}
 		}
@@ -145,7 +146,8 @@ func TestReservations(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v, c := s[0].View(0), s[0].View(1); v.Used != used || v.Reserved != reserved || c.Used != flying || s[0].PeriodUsed != period {
-			t.Fatalf("used %d, reserved %d, in flight %d, in the period %d; want %d, %d, %d, %d", v.Used, v.Reserved, c.Used, s[0].PeriodUsed, used, reserved, flying, period)
+			t.Fatalf("used %d, reserved %d, in flight %d, in the period %d; want %d, %d, %d, %d", v.Used, v.Reserved, c.Used, s[0].PeriodUsed, used, reserved,
+				flying, period)
 		}
 	}
 	a, b, c := reserve("a", 1, 60e6, true), reserve("b", 1, 120e6, true), reserve("c", 1, 3600e6, true)

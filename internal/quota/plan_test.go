@@ -17,8 +17,10 @@ import (
 )
 
 // insertOnly are the statements that look nothing up.
-var insertOnly = regexp.MustCompile("^(" + string(locked.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(locked.MakeValues) + "|deny|refuse|" + string(locked.IssueReceipts) + ".|" +
-	string(locked.OpenHolds) + "|" + string(locked.AddUsage) + "|" + string(locked.AddAdjustments) + "|" + string(locked.AddAudit) + "|" + string(locked.AddReached) + ")$")
+var insertOnly = regexp.MustCompile("^(" + string(locked.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(locked.MakeValues) +
+	"|deny|refuse|" + string(locked.IssueReceipts) + ".|" +
+	string(locked.OpenHolds) + "|" + string(locked.AddUsage) + "|" + string(locked.AddAdjustments) + "|" + string(locked.AddAudit) + "|" +
+	string(locked.AddReached) + ")$")
 
 // sessionStatements are those of a lane's session and of a worker's, poolStatements those of the
 // pool's.
@@ -37,7 +39,8 @@ func sessionStatements() map[string]string {
 
 func poolStatements() map[string]string {
 	return map[string]string{
-		"read": readSQL, "usage": usageSQL, "deny": denySQL, "refuse": refuseSQL, "refusal_periods": refusalPeriodsSQL, "open": openSQL, "other_batch": otherBatchSQL, "trim_keys": upkeep.TrimKeysSQL, "trim": upkeep.TrimSQL,
+		"read": readSQL, "usage": usageSQL, "deny": denySQL, "refuse": refuseSQL, "refusal_periods": refusalPeriodsSQL, "open": openSQL,
+		"other_batch": otherBatchSQL, "trim_keys": upkeep.TrimKeysSQL, "trim": upkeep.TrimSQL,
 		"page": upkeep.PageSQL, "latest": latestSQL, "level_changes": changesSQL, "values": upkeep.ValuesSQL, "clean": upkeep.DeleteSQL,
 	}
 }
@@ -93,7 +96,15 @@ func testPlans(ctx context.Context, t *testing.T, db *testDB, kinds []planned) {
 		name    string
 		rows    int
 		analyze bool
-	}{{"empty", 0, false}, {"one and analyzed", 1, true}, {"tiny", 3, false}, {"tiny and analyzed", 3, true}, {"fresh", large / 10, false}, {"large", large, false}, {"large and analyzed", large, true}} {
+	}{
+		{"empty", 0, false},
+		{"one and analyzed", 1, true},
+		{"tiny", 3, false},
+		{"tiny and analyzed", 3, true},
+		{"fresh", large / 10, false},
+		{"large", large, false},
+		{"large and analyzed", large, true},
+	} {
 		db.Fill(ctx, t, quotatest.FillSQL, stage.rows)
 		db.Fill(ctx, t, fillUsageSQL, stage.rows)
 		for _, sql := range fillOtherSQL {
@@ -121,19 +132,31 @@ func TestPlanWalk(t *testing.T) {
 	}{
 		"look-up": {lookup, true},
 		"nested":  {quotatest.PlanNode{Type: "Nested Loop", Plans: []quotatest.PlanNode{{Type: "Function Scan"}, lookup}}, true},
-		"a month": {quotatest.PlanNode{Type: "Index Scan", Relation: "usage_2027_01", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"}, true},
+		"a month": {quotatest.PlanNode{
+			Type: "Index Scan", Relation: "usage_2027_01",
+			IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))",
+		}, true},
 		"months": {quotatest.PlanNode{Type: "Append", Plans: []quotatest.PlanNode{
 			{Type: "Index Scan", Relation: "usage_first", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"},
 			{Type: "Index Scan", Relation: "usage_default", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"},
 		}}, false},
-		"a month without its hour": {quotatest.PlanNode{Type: "Index Scan", Relation: "usage_2027_01", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1))"}, false},
-		"usage":                    {quotatest.PlanNode{Type: "Index Scan", Relation: "usage", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"}, true},
-		"seq scan":                 {quotatest.PlanNode{Type: "Seq Scan", Relation: "counters"}, false},
-		"bitmap":                   {quotatest.PlanNode{Type: "Bitmap Heap Scan", Relation: "usage"}, false},
-		"whole index":              {quotatest.PlanNode{Type: "Index Scan", Relation: "counters"}, false},
-		"part of key":              {quotatest.PlanNode{Type: "Index Scan", Relation: "counters", IndexCond: strings.Replace(all, "c.meter", "c.water", 1)}, false},
-		"hash join":                {quotatest.PlanNode{Type: "Hash Join", Plans: []quotatest.PlanNode{lookup}}, false},
-		"materialize":              {quotatest.PlanNode{Type: "Nested Loop", Plans: []quotatest.PlanNode{{Type: "Materialize", Plans: []quotatest.PlanNode{lookup}}}}, false},
+		"a month without its hour": {quotatest.PlanNode{
+			Type: "Index Scan", Relation: "usage_2027_01",
+			IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1))",
+		}, false},
+		"usage": {quotatest.PlanNode{
+			Type: "Index Scan", Relation: "usage",
+			IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))",
+		}, true},
+		"seq scan":    {quotatest.PlanNode{Type: "Seq Scan", Relation: "counters"}, false},
+		"bitmap":      {quotatest.PlanNode{Type: "Bitmap Heap Scan", Relation: "usage"}, false},
+		"whole index": {quotatest.PlanNode{Type: "Index Scan", Relation: "counters"}, false},
+		"part of key": {quotatest.PlanNode{Type: "Index Scan", Relation: "counters", IndexCond: strings.Replace(all, "c.meter", "c.water", 1)}, false},
+		"hash join":   {quotatest.PlanNode{Type: "Hash Join", Plans: []quotatest.PlanNode{lookup}}, false},
+		"materialize": {quotatest.PlanNode{
+			Type:  "Nested Loop",
+			Plans: []quotatest.PlanNode{{Type: "Materialize", Plans: []quotatest.PlanNode{lookup}}},
+		}, false},
 	} {
 		if _, err := c.node.Walk(); (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)

@@ -107,12 +107,12 @@ func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Targ
 	return standings, nil
 }
 
-// A counter that is not there yet is untouched. All of it is one statement, and so one snapshot.
-// $1–$4 key, $5–$6 the period whose usage is summed; an empty one sums nothing, and so does the
-// counter of an attribute's value. $7–$8 enclose the periods: by them PostgreSQL leaves out all other
-// months before it opens them. Arrays come in binary, in whatever mode the pool sends queries. The holds are of counters that have any: for each list of limits
-// an array, in binary, of how many limits, those, and of all their holds the expiries, the instants
-// and the costs.
+// A counter that is not there yet is untouched. All of it is one statement, and so one snapshot. $1–$4
+// key, $5–$6 the period whose usage is summed; an empty one sums nothing, and so does the counter of an
+// attribute's value. $7–$8 enclose the periods: by them PostgreSQL leaves out all other months before it
+// opens them. Arrays come in binary, in whatever mode the pool sends queries. The holds are of counters
+// that have any: for each list of limits an array, in binary, of how many limits, those, and of all their
+// holds the expiries, the instants and the costs.
 const readSQL = `
 SELECT array_send(c.state), array_send(c.departed), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.total, 0), ` + usage.PeriodUnits + `,
        CASE WHEN c.state[1] = 0 THEN

@@ -155,7 +155,10 @@ func TestStandings(t *testing.T) {
 	}
 	for i, want := range [][]model.View{
 		{{Limit: l, Used: 0, Remaining: 10, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 120e6, Reserved: 0}},
-		{{Limit: l, Used: 4, Remaining: 6, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 3600e6, Reserved: 0}, {Limit: both.Limit(1), Used: 0, Remaining: 5, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 120e6, Reserved: 0}},
+		{
+			{Limit: l, Used: 4, Remaining: 6, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 3600e6, Reserved: 0},
+			{Limit: both.Limit(1), Used: 0, Remaining: 5, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 120e6, Reserved: 0},
+		},
 		{{Limit: l, Used: 4, Remaining: 6, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 3600e6, Reserved: 0}},
 		{{Limit: l, Used: 0, Remaining: 10, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 120e6, Reserved: 0}},
 	} {

@@ -112,7 +112,10 @@ func TestRefusalPeriodsCountTheSameEitherWay(t *testing.T) {
 		quotatest.Window(t, "w", 10, "10s"), quotatest.Bucket(t, "b", 30, "1m", 12),
 		quotatest.Limit(t, "s", "sliding_window", "20s", 15), quotatest.Compile(t, model.Spec{Name: "a", Algorithm: "allocation", Limit: 20}),
 	}
-	targets := []*model.Target{quotatest.Target(1, 1, 1, own...), quotatest.Target(1, 1, 2, own[1:]...), quotatest.WithCounter(quotatest.Target(1, 1, 3, own[:2]...), "ip=1", own[2:]...)}
+	targets := []*model.Target{
+		quotatest.Target(1, 1, 1, own...), quotatest.Target(1, 1, 2, own[1:]...),
+		quotatest.WithCounter(quotatest.Target(1, 1, 3, own[:2]...), "ip=1", own[2:]...),
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		short, long := new(refusedMinute), new(refusedMinute)
 		rows := [][]model.Row{{{}}, {{}}, {{}, {}}}

@@ -29,8 +29,10 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	s := Stats{
 		FromMemory: e.node.Totals.FromMemory.Load(), Batches: e.node.Totals.Batches.Load(), Batched: e.node.Totals.Batched.Load(),
-		Statements: e.node.Totals.Statements.Load(), Swapped: e.node.Totals.Swapped.Load(), SwapsLost: e.node.Totals.SwapsLost.Load(), Unknown: e.node.Totals.Unknown.Load(), Retried: e.node.Totals.Retried.Load(),
-		RowsWentBack: e.node.Totals.RowsWentBack.Load(), Ahead: e.node.Totals.Ahead.Load(), Denials: e.denials.lost.Load(), Refusals: e.denials.lostRefusals.Load(), ManyValues: e.node.Totals.ManyValues.Load(),
+		Statements: e.node.Totals.Statements.Load(), Swapped: e.node.Totals.Swapped.Load(), SwapsLost: e.node.Totals.SwapsLost.Load(),
+		Unknown: e.node.Totals.Unknown.Load(), Retried: e.node.Totals.Retried.Load(),
+		RowsWentBack: e.node.Totals.RowsWentBack.Load(), Ahead: e.node.Totals.Ahead.Load(), Denials: e.denials.lost.Load(),
+		Refusals: e.denials.lostRefusals.Load(), ManyValues: e.node.Totals.ManyValues.Load(),
 		Over: e.node.Totals.Over.Load(), Admitted: e.node.Totals.Admitted.Load(), Refused: e.node.Totals.Refused.Load(),
 	}
 	for i, l := range e.lanes {

@@ -167,7 +167,8 @@ func (f *thresholdFire) check(ctx context.Context, t *testing.T, round int) {
 				want = 1
 			}
 			var told int
-			err := f.Pool.QueryRow(ctx, `SELECT count(*) FROM told WHERE customer = $1 AND name = 'window' AND percent = $2 AND starts = $3`, customer, percent, start).Scan(&told)
+			err := f.Pool.QueryRow(ctx, `SELECT count(*) FROM told WHERE customer = $1 AND name = 'window' AND percent = $2 AND starts = $3`, customer,
+				percent, start).Scan(&told)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -215,7 +215,8 @@ func thresholdRun(t *testing.T, spec model.Spec, seed uint64) {
 		}
 		if got := db.reachedOf(t, customer); !slices.Equal(got, want) {
 			t.Fatalf("seed %d, step %d, %s by node %d: raised are\n%s\nand not\n%s\nraised %v, peak %d, used %d\n%s",
-				seed, step, doing, n, strings.Join(got[max(0, len(got)-4):], "\n"), strings.Join(want[max(0, len(want)-4):], "\n"), o.raised, o.peak, used, strings.Join(did[max(0, len(did)-8):], "\n"))
+				seed, step, doing, n, strings.Join(got[max(0, len(got)-4):], "\n"), strings.Join(want[max(0, len(want)-4):], "\n"), o.raised, o.peak, used,
+				strings.Join(did[max(0, len(did)-8):], "\n"))
 		}
 	}
 	if len(want) < 10 {

@@ -86,15 +86,21 @@ var traceZones = []string{
 // off the hour.
 func (g *traceGen) calendar() *traceCalendar {
 	c := &traceCalendar{
-		Zone:   rapid.SampledFrom(traceZones).Draw(g.rt, "zone"),
-		Anchor: rapid.SampledFrom([]string{"2026-01-31T00:17:00", "2026-03-01T00:00:00", "2025-10-26T02:30:00", "2026-03-29T02:30:00", "1999-12-31T23:59:59"}).Draw(g.rt, "anchor"),
-		Unit:   rapid.SampledFrom([]string{"day", "week", "month", "month", "year"}).Draw(g.rt, "unit"),
-		Count:  rapid.SampledFrom([]int{1, 1, 1, 2, 5}).Draw(g.rt, "count"),
+		Zone: rapid.SampledFrom(traceZones).Draw(g.rt, "zone"),
+		Anchor: rapid.SampledFrom([]string{
+			"2026-01-31T00:17:00", "2026-03-01T00:00:00", "2025-10-26T02:30:00", "2026-03-29T02:30:00",
+			"1999-12-31T23:59:59",
+		}).Draw(g.rt, "anchor"),
+		Unit:  rapid.SampledFrom([]string{"day", "week", "month", "month", "year"}).Draw(g.rt, "unit"),
+		Count: rapid.SampledFrom([]int{1, 1, 1, 2, 5}).Draw(g.rt, "count"),
 	}
 	return c
 }
 
-var traceAlgorithms = []string{"fixed_window", "fixed_window", "calendar", "calendar", "first_hit", "sliding_window", "sliding_window", "token_bucket", "token_bucket", "allocation", "sliding_log", "sliding_log"}
+var traceAlgorithms = []string{
+	"fixed_window", "fixed_window", "calendar", "calendar", "first_hit", "sliding_window", "sliding_window",
+	"token_bucket", "token_bucket", "allocation", "sliding_log", "sliding_log",
+}
 
 // limit draws a limit that compiles.
 func (g *traceGen) limit(name string) traceLimit {

@@ -129,7 +129,8 @@ func (r *traceRun) isNext(res *queue.Result, left []int, all []queue.Result) boo
 	}
 	return !slices.ContainsFunc(left, func(i int) bool {
 		other := &all[i]
-		return other.Err == nil && !other.Decision.Allowed && sharesCounter(other.Decision.Target, res.Decision.Target) && r.onCurrent(&other.Decision, res.Decision.Target)
+		return other.Err == nil && !other.Decision.Allowed && sharesCounter(other.Decision.Target, res.Decision.Target) &&
+			r.onCurrent(&other.Decision, res.Decision.Target)
 	})
 }
 

@@ -34,12 +34,15 @@ type hindrance struct {
 // may be let in for that; the log says so once, and the node, until it is put right.
 func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 	for name, c := range map[string]hindrance{
-		"login":  {url: func(u string) string { return strings.Replace(u, "://quotad@", "://nobody@", 1) }},
-		"table":  {damage: "ALTER TABLE counters RENAME TO lost", mend: "ALTER TABLE lost RENAME TO counters"},
-		"right":  {damage: "REVOKE UPDATE ON counters FROM CURRENT_USER", mend: "GRANT UPDATE ON counters TO CURRENT_USER"},
-		"worker": {damage: "REVOKE INSERT ON receipts_0, receipts_1, receipts_2 FROM CURRENT_USER", mend: "GRANT INSERT ON receipts_0, receipts_1, receipts_2 TO CURRENT_USER"},
-		"room":   {damage: "ALTER DATABASE %d CONNECTION LIMIT 1", mend: "ALTER DATABASE %d CONNECTION LIMIT -1"},
-		"clock":  {unsure: true},
+		"login": {url: func(u string) string { return strings.Replace(u, "://quotad@", "://nobody@", 1) }},
+		"table": {damage: "ALTER TABLE counters RENAME TO lost", mend: "ALTER TABLE lost RENAME TO counters"},
+		"right": {damage: "REVOKE UPDATE ON counters FROM CURRENT_USER", mend: "GRANT UPDATE ON counters TO CURRENT_USER"},
+		"worker": {
+			damage: "REVOKE INSERT ON receipts_0, receipts_1, receipts_2 FROM CURRENT_USER",
+			mend:   "GRANT INSERT ON receipts_0, receipts_1, receipts_2 TO CURRENT_USER",
+		},
+		"room":  {damage: "ALTER DATABASE %d CONNECTION LIMIT 1", mend: "ALTER DATABASE %d CONNECTION LIMIT -1"},
+		"clock": {unsure: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a while

@@ -38,7 +38,8 @@ func (db *testDB) valueRows(t *testing.T, customer int64) (n int) {
 func TestOnlyAdmittedHitsMakeValues(t *testing.T) {
 	db, ctx := newTestDB(t), testkit.Context(t)
 	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), withoutMemory)
-	target := quotatest.PerIP(t, model.Spec{Algorithm: "token_bucket", Limit: 5, Window: "1d"}, model.Spec{Algorithm: "fixed_window", Limit: 8, Window: "1d", Per: "-"})
+	target := quotatest.PerIP(t, model.Spec{Algorithm: "token_bucket", Limit: 5, Window: "1d"},
+		model.Spec{Algorithm: "fixed_window", Limit: 8, Window: "1d", Per: "-"})
 	for i, c := range []struct {
 		hit      model.Hit
 		admitted bool
@@ -140,8 +141,10 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) {
 		o.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return meddler{conn, "COMMIT", &do} })
 	})
-	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
-	other := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
+	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"},
+		model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
+	other := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"},
+		model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
 	old, fresh := quotatest.IP(target, "old"), quotatest.IP(target, "new")
 	if r, _ := e.sendBatch(ctx, []model.Hit{{Target: old, Cost: 7}, {Target: quotatest.IP(other, "x"), Cost: 1}}); r[0].Err != nil || r[1].Err != nil {
 		t.Fatal(r)
@@ -188,7 +191,8 @@ func TestNewValuesAreBounded(t *testing.T) {
 		o.MaxNewValues, o.Stopwatch = most, func() time.Duration { return time.Duration(watch.Load()) }
 	})
 	newTarget := func() *model.Target {
-		return quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 5, Window: "1d"}, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"})
+		return quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 5, Window: "1d"},
+			model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"})
 	}
 	mine, other := newTarget(), newTarget()
 	hit := func(target *model.Target, value string, cost int64) model.Hit {

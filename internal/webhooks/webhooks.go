@@ -129,7 +129,8 @@ func (ws *Webhooks) check(to string, types []string) error {
 	for i, name := range types {
 		switch {
 		case !events.Known(name):
-			bad = append(bad, model.FieldError{Field: "types", Detail: "has " + strconv.Quote(plans.Shorten(name)) + ", which is no type of events: they are " + strings.Join(events.Types, ", ")})
+			bad = append(bad, model.FieldError{Field: "types", Detail: "has " + strconv.Quote(plans.Shorten(name)) +
+				", which is no type of events: they are " + strings.Join(events.Types, ", ")})
 		case slices.Contains(types[:i], name):
 			bad = append(bad, model.FieldError{Field: "types", Detail: "has " + name + " twice"})
 		}

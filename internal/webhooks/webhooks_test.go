@@ -50,7 +50,8 @@ func TestDelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := some.all()
-	if want := fmt.Sprintf(`{"id":2,"type":"plan.published","at":"2023-11-14T22:13:20Z","customer":null,"test_clock":null,"data":%s}`, strings.ReplaceAll(string(shown[0].Data), ": ", ":")); strings.ReplaceAll(got[0].body, ", ", ",") != strings.ReplaceAll(want, ", ", ",") {
+	if want := fmt.Sprintf(`{"id":2,"type":"plan.published","at":"2023-11-14T22:13:20Z","customer":null,"test_clock":null,"data":%s}`,
+		strings.ReplaceAll(string(shown[0].Data), ": ", ":")); strings.ReplaceAll(got[0].body, ", ", ",") != strings.ReplaceAll(want, ", ", ",") {
 		t.Errorf("received %s, want %s", got[0].body, want)
 	}
 	signed := func(r received, by string) bool {
@@ -217,9 +218,11 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	for address, want := range map[string]string{ // plainly: not at all, with the setting
 		"8.8.8.8": "ok ok", "2606:4700::1111": "ok ok", "127.0.0.1": "private ok", "::1": "private ok", "::ffff:127.0.0.1": "private ok", "10.1.2.3": "private ok",
 		"172.31.255.255": "private ok", "172.32.0.1": "ok ok", "192.168.0.1": "private ok", "fd12::1": "private ok", "100.64.0.1": "private ok",
-		"169.254.169.254": "none none", "::ffff:169.254.169.254": "none none", "fe80::1": "none none", "fe80::1%eth0": "none none", "0.0.0.0": "none none", "::": "none none",
+		"169.254.169.254": "none none", "::ffff:169.254.169.254": "none none", "fe80::1": "none none", "fe80::1%eth0": "none none", "0.0.0.0": "none none",
+		"::":              "none none",
 		"100.100.100.200": "none none", "fd00:ec2::254": "none none", "224.0.0.1": "none none", "ff02::1": "none none", "255.255.255.255": "none none",
-		"64:ff9b::a00:1": "private ok", "64:ff9b::a9fe:a9fe": "none none", "64:ff9b::808:808": "ok ok", "2002:7f00:1::": "private ok", "2001:0:1::1": "none none", "192.0.0.192": "none none",
+		"64:ff9b::a00:1": "private ok", "64:ff9b::a9fe:a9fe": "none none", "64:ff9b::808:808": "ok ok", "2002:7f00:1::": "private ok",
+		"2001:0:1::1": "none none", "192.0.0.192": "none none",
 	} {
 		var is []string
 		for _, privately := range []bool{false, true} {
@@ -247,9 +250,11 @@ func TestWrongWebhooks(t *testing.T) {
 	w := newWorld(t)
 	public := patient(New(w.pool, false))
 	for _, to := range []string{
-		"", "x", "http://example.com", "ftp://example.com", "https://", "https:///x", "https:example.com", "https://u:p@example.com", "https://example.com/#x", "https://example.com#",
+		"", "x", "http://example.com", "ftp://example.com", "https://", "https:///x", "https:example.com", "https://u:p@example.com",
+		"https://example.com/#x", "https://example.com#",
 		"https://example.com:0", "https://example.com:65536", "https://example.com:99999999999999999999",
-		"https://127.0.0.1", "https://[::1]:8443/x", "https://169.254.169.254/latest", "https://[::ffff:10.0.0.1]/", "http://localhost:80", "https://example.com/\x00", "https://example.com/" + strings.Repeat("x", 2000),
+		"https://127.0.0.1", "https://[::1]:8443/x", "https://169.254.169.254/latest", "https://[::ffff:10.0.0.1]/", "http://localhost:80",
+		"https://example.com/\x00", "https://example.com/" + strings.Repeat("x", 2000),
 	} {
 		if _, _, err := public.Create(t.Context(), to, nil); !slices.Equal(planstest.Fields(err), []string{"url"}) {
 			t.Errorf("%q: %v", to, err)
@@ -260,7 +265,10 @@ func TestWrongWebhooks(t *testing.T) {
 			t.Errorf("with private ones %q: %v", to, err)
 		}
 	}
-	if _, _, err := public.Create(t.Context(), "https://example.com", []string{"x", events.InvoicePaid, events.InvoicePaid}); !slices.Equal(planstest.Fields(err), []string{"types", "types"}) {
+	if _, _, err := public.Create(t.Context(), "https://example.com", []string{
+		"x", events.InvoicePaid,
+		events.InvoicePaid,
+	}); !slices.Equal(planstest.Fields(err), []string{"types", "types"}) {
 		t.Error(err)
 	}
 	for range maxWebhooks {
@@ -272,7 +280,8 @@ func TestWrongWebhooks(t *testing.T) {
 		t.Error(err)
 	}
 	for _, err := range []error{
-		public.Delete(t.Context(), "wh_none"), second(public.Replay(t.Context(), "wh_none", 0, 1)), second(public.Deliveries(t.Context(), "wh_none", plans.Page{})), second(w.sender().Test(t.Context(), "wh_none")),
+		public.Delete(t.Context(), "wh_none"), second(public.Replay(t.Context(), "wh_none", 0, 1)),
+		second(public.Deliveries(t.Context(), "wh_none", plans.Page{})), second(w.sender().Test(t.Context(), "wh_none")),
 	} {
 		if !errors.Is(err, ErrUnknown) {
 			t.Error(err)

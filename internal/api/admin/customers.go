@@ -35,7 +35,10 @@ func (in *customerRequest) check() (bad model.FieldErrors) {
 		bad = append(bad, model.FieldError{Field: "change", Detail: `must be "now" or "limits_now", or left out where neither plan costs anything`})
 	}
 	if in.BillingAnchor != nil && *in.BillingAnchor == "" {
-		bad = append(bad, model.FieldError{Field: "billing_anchor", Detail: "must be a wall clock such as 2026-01-31T00:00:00: left out, it stays as it is, or is the instant of creation"})
+		bad = append(bad, model.FieldError{
+			Field:  "billing_anchor",
+			Detail: "must be a wall clock such as 2026-01-31T00:00:00: left out, it stays as it is, or is the instant of creation",
+		})
 	}
 	return bad
 }
@@ -159,7 +162,8 @@ func (s *Room) customerRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/customers/{key}", Access: apidoc.AdminOnly, Tag: "Customers", ID: "putCustomer", Summary: "Write a customer",
-			Request: reflect.TypeFor[client.CustomerRequest](), Response: customer, Status: serve.Put200or201, Problems: append([]*problem.Kind{problem.KindConflict}, serve.Preconditions...),
+			Request: reflect.TypeFor[client.CustomerRequest](), Response: customer, Status: serve.Put200or201,
+			Problems: append([]*problem.Kind{problem.KindConflict}, serve.Preconditions...),
 		}, Handle: s.putCustomer},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}", Access: apidoc.Readers, Tag: "Customers", ID: "getCustomer", Summary: "Get a customer",

@@ -69,15 +69,17 @@ func (s *Room) overrideRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "putOverride", Summary: "Override a limit for a customer",
-			Request: reflect.TypeFor[client.OverrideRequest](), Response: override, Status: serve.Put200or201, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+			Request: reflect.TypeFor[client.OverrideRequest](), Response: override, Status: serve.Put200or201,
+			Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, Handle: s.putOverride},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "deleteOverride", Summary: "End an override",
 			Status: serve.Done204, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, Handle: s.deleteOverride},
 		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/v1/customers/{key}/overrides", Access: apidoc.Readers, Tag: "Customers", ID: "listOverrides", Summary: "List a customer's overrides",
-			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Override]](), Status: serve.OK200, Problems: missing,
+			Method: "GET", Pattern: "/v1/customers/{key}/overrides", Access: apidoc.Readers, Tag: "Customers", ID: "listOverrides",
+			Summary: "List a customer's overrides",
+			Params:  request.Paging, Response: reflect.TypeFor[client.List[client.Override]](), Status: serve.OK200, Problems: missing,
 		}, Handle: s.listOverrides},
 	}
 }

@@ -27,8 +27,10 @@ type Portal struct {
 
 func (s *Room) portalRoutes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
-		Method: "POST", Pattern: "/v1/portal-sessions", Access: apidoc.Supporters, Tag: "Portal", ID: "createPortalSession", Summary: "Make a link into a customer's portal",
-		Request: reflect.TypeFor[client.PortalRequest](), Response: reflect.TypeFor[client.Portal](), Status: serve.Created201, Problems: []*problem.Kind{problem.KindNotFound},
+		Method: "POST", Pattern: "/v1/portal-sessions", Access: apidoc.Supporters, Tag: "Portal", ID: "createPortalSession",
+		Summary: "Make a link into a customer's portal",
+		Request: reflect.TypeFor[client.PortalRequest](), Response: reflect.TypeFor[client.Portal](), Status: serve.Created201,
+		Problems: []*problem.Kind{problem.KindNotFound},
 	}, Handle: s.createPortalSession}}
 }
 

@@ -18,5 +18,6 @@ type Room struct {
 
 // Routes are those of the room. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
-	return slices.Concat(s.meterRoutes(), s.planRoutes(), s.customerRoutes(), s.scheduledRoutes(), s.planRequestRoutes(), s.overrideRoutes(), s.clockRoutes(), s.keyRoutes(), s.portalRoutes())
+	return slices.Concat(s.meterRoutes(), s.planRoutes(), s.customerRoutes(), s.scheduledRoutes(), s.planRequestRoutes(), s.overrideRoutes(),
+		s.clockRoutes(), s.keyRoutes(), s.portalRoutes())
 }

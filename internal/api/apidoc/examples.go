@@ -286,7 +286,8 @@ var Examples = map[string]Example{
 ], "next_cursor": null}`},
 	"deleteWebhook": {Path: "wh_UCv9xkpQkUuJ"},
 	"rotateWebhook": {Path: "wh_UCv9xkpQkUuJ", Response: `{"id": "wh_UCv9xkpQkUuJ", "url": "https://example.com/quotad", "types": [],
-  "created_at": "2026-11-20T06:00:00.123456Z", "old_secret_until": "2026-11-22T06:00:00.123456Z", "failing_since": null, "disabled_at": null, "disabled_for": null,
+  "created_at": "2026-11-20T06:00:00.123456Z", "old_secret_until": "2026-11-22T06:00:00.123456Z", "failing_since": null,
+  "disabled_at": null, "disabled_for": null,
   "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}`},
 	"testWebhook": {Path: "wh_UCv9xkpQkUuJ", Response: `{"delivered": false, "status": 500, "error": "the answer is 500", "enabled": false}`},
 	"listDeliveries": {Path: "wh_UCv9xkpQkUuJ", Response: `{"items": [
@@ -305,8 +306,10 @@ var Examples = map[string]Example{
     "day": {"from": "2026-11-19T06:00:00Z", "admitted": 98112004, "refused": 1204418}
   },
   "nodes": [
-    {"name": "web-1:8080", "version": "1.4.0", "state": "ready", "started_at": "2026-11-18T09:12:44.5Z", "seen_at": "2026-11-20T06:00:00Z", "per_second": "1204.5"},
-    {"name": "web-2:8080", "version": "1.4.0", "state": "silent", "started_at": "2026-11-18T09:13:02.25Z", "seen_at": "2026-11-20T05:56:41Z", "per_second": "0.0"}
+    {"name": "web-1:8080", "version": "1.4.0", "state": "ready", "started_at": "2026-11-18T09:12:44.5Z", "seen_at": "2026-11-20T06:00:00Z",
+     "per_second": "1204.5"},
+    {"name": "web-2:8080", "version": "1.4.0", "state": "silent", "started_at": "2026-11-18T09:13:02.25Z", "seen_at": "2026-11-20T05:56:41Z",
+     "per_second": "0.0"}
   ],
   "fullest": {
     "as_of": "2026-11-20T05:59:52.7Z", "counters": 2400, "judged": 2400, "complete": true,

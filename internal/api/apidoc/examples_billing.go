@@ -34,7 +34,8 @@ var partlyPaidExample = strings.Replace(invoiceExample, `"paid_minor": 0, "open_
   "payments": [{"n": 1, "at": "2026-11-12T09:30:00.123456Z", "amount_minor": 1000, "kind": "payment", "reference": "transfer of 12 November"}],`, 1)
 
 // paidByCreditsExample is that invoice after credits paid all of it.
-var paidByCreditsExample = strings.NewReplacer(`"status": "finalized"`, `"status": "paid"`, `"paid_minor": 0, "open_minor": 2499, "payments": [],`, `"paid_minor": 2499, "open_minor": 0,
+var paidByCreditsExample = strings.NewReplacer(`"status": "finalized"`, `"status": "paid"`, `"paid_minor": 0, "open_minor": 2499, "payments": [],`,
+	`"paid_minor": 2499, "open_minor": 0,
   "payments": [{"n": 1, "at": "2026-11-12T09:30:00.123456Z", "amount_minor": 2499, "kind": "credits", "reference": null}],`,
 	`"paid_at": null`, `"paid_at": "2026-11-12T09:30:00.123456Z"`).Replace(invoiceExample)
 
@@ -119,10 +120,13 @@ var billingExamples = map[string]Example{
   "next_cursor": null
 }`},
 	"finalizeInvoice": {Path: invoiceID, Response: invoiceExample},
-	"payInvoice":      {Path: invoiceID, Request: `{"amount_minor": 1000, "reference": "transfer of 12 November", "id": "transfer-4711"}`, Response: partlyPaidExample},
-	"reversePayment":  {Path: invoiceID, Request: `{"reason": "the debit bounced", "id": "bounce-4711"}`, Response: invoiceExample},
-	"applyCredits":    {Path: invoiceID, Response: paidByCreditsExample},
-	"voidInvoice":     {Path: invoiceID, Request: `{"reason": "the address was wrong", "reissue": true}`, Response: invoiceExample},
+	"payInvoice": {
+		Path: invoiceID, Request: `{"amount_minor": 1000, "reference": "transfer of 12 November", "id": "transfer-4711"}`,
+		Response: partlyPaidExample,
+	},
+	"reversePayment": {Path: invoiceID, Request: `{"reason": "the debit bounced", "id": "bounce-4711"}`, Response: invoiceExample},
+	"applyCredits":   {Path: invoiceID, Response: paidByCreditsExample},
+	"voidInvoice":    {Path: invoiceID, Request: `{"reason": "the address was wrong", "reissue": true}`, Response: invoiceExample},
 	"creditInvoice": {
 		Path:     invoiceID,
 		Request:  `{"lines": [{"n": 2, "amount_minor": 50}], "reason": "an outage", "to": "outside", "id": "outage-7"}`,

@@ -57,7 +57,19 @@ func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
 			Schemas:         schemas,
 			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: Texts["key"]}},
 		},
-		Tags: []*huma.Tag{{Name: "Backends"}, {Name: "Meters"}, {Name: "Plans"}, {Name: "Customers"}, {Name: "Billing"}, {Name: "Portal"}, {Name: "Test clocks"}, {Name: "Keys"}, {Name: "Audit"}, {Name: "Events"}, {Name: "Service"}},
+		Tags: []*huma.Tag{
+			{Name: "Backends"},
+			{Name: "Meters"},
+			{Name: "Plans"},
+			{Name: "Customers"},
+			{Name: "Billing"},
+			{Name: "Portal"},
+			{Name: "Test clocks"},
+			{Name: "Keys"},
+			{Name: "Audit"},
+			{Name: "Events"},
+			{Name: "Service"},
+		},
 	}
 	if publicURL != "" {
 		doc.Servers = []*huma.Server{{URL: strings.TrimSuffix(publicURL, "/")}}
@@ -323,7 +335,10 @@ func describeAudit(audit *huma.Schema) {
 // orNull adds to a schema what its type cannot say: an object that may be null.
 func orNull(of *huma.Schema, name string) {
 	is := of.Properties[name]
-	of.Properties[name] = &huma.Schema{AnyOf: []*huma.Schema{{Ref: is.Ref}, {Type: huma.TypeObject, Nullable: true, AdditionalProperties: false}}, Description: is.Description}
+	of.Properties[name] = &huma.Schema{
+		AnyOf:       []*huma.Schema{{Ref: is.Ref}, {Type: huma.TypeObject, Nullable: true, AdditionalProperties: false}},
+		Description: is.Description,
+	}
 }
 
 // describeEvent adds to the schema what the type cannot say: what data has.

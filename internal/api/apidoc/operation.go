@@ -35,7 +35,8 @@ type Operation struct {
 func (op *Operation) allProblems() []*problem.Kind {
 	list := append([]*problem.Kind{}, op.Problems...)
 	if op.Access != Anyone {
-		list = append(list, problem.KindUnauthorized, problem.KindWrongScope, problem.KindTooManyFailures, problem.KindBusy, problem.KindUnavailable, problem.KindNoSession, problem.KindReadOnly)
+		list = append(list, problem.KindUnauthorized, problem.KindWrongScope, problem.KindTooManyFailures, problem.KindBusy, problem.KindUnavailable,
+			problem.KindNoSession, problem.KindReadOnly)
 	}
 	if op.Method != http.MethodGet {
 		list = append(list, problem.KindOutcomeUnknown, problem.KindTimeout) // a body is waited for, whether it is read or not

@@ -71,7 +71,8 @@ func accountAnswer(a *accounts.Account, err error) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	return serve.Answer{Status: http.StatusOK, ETag: a.ETag(), Body: client.Account{
-		StartsAt: respond.Time(a.StartsAt), TrialEndsAt: respond.InstantOrNull(a.TrialEndsAt), EndsAt: respond.InstantOrNull(a.EndsAt), AfterEnd: a.AfterEnd, Seller: a.Seller,
+		StartsAt: respond.Time(a.StartsAt), TrialEndsAt: respond.InstantOrNull(a.TrialEndsAt), EndsAt: respond.InstantOrNull(a.EndsAt),
+		AfterEnd: a.AfterEnd, Seller: a.Seller,
 		Buyer: a.Buyer, Taxes: a.Taxes, DueDays: a.DueDays, Currency: a.Currency,
 		BilledUntil: respond.InstantOrNull(a.BilledUntil), TestClock: a.Clock,
 		OrderReference: a.OrderReference, Notes: a.Notes, Warnings: ofAccount(&a.Account),
@@ -100,7 +101,8 @@ func (s *Room) putBilling(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	return accountAnswer(s.Accounts.PutAccount(c.Ctx(), key, &accounts.AccountInput{
-		StartsAt: in.StartsAt.Micros(), TrialEndsAt: in.TrialEndsAt.Micros(), EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd, BaseEnd: in.EndsAt.baseEnd, AfterEnd: in.AfterEnd,
+		StartsAt: in.StartsAt.Micros(), TrialEndsAt: in.TrialEndsAt.Micros(), EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd,
+		BaseEnd: in.EndsAt.baseEnd, AfterEnd: in.AfterEnd,
 		Seller: in.Seller, Buyer: billing.Buyer(in.Buyer), Taxes: in.Taxes, DueDays: in.DueDays,
 		OrderReference: in.OrderReference, Notes: in.Notes,
 	}, pre))
@@ -115,7 +117,8 @@ func (s *Room) accountRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: account, Access: apidoc.AdminOnly, Tag: "Billing", ID: "putBilling", Summary: "Say how a customer is billed",
-			Request: reflect.TypeFor[billingRequest](), Response: shown, Status: serve.OK200, Problems: append([]*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindArchived}, serve.Preconditions...),
+			Request: reflect.TypeFor[billingRequest](), Response: shown, Status: serve.OK200,
+			Problems: append([]*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindArchived}, serve.Preconditions...),
 		}, Handle: s.putBilling},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: account, Access: apidoc.Readers, Tag: "Billing", ID: "getBilling", Summary: "How a customer is billed",

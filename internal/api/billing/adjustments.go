@@ -146,14 +146,19 @@ func (s *Room) previewAdjustment(c *serve.Call, customer string, in *adjustmentR
 	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
 
-var previewParam = apidoc.Param{Name: "preview", Type: "string", Doc: "With `true` nothing is written. The answer is the line that the adjustment would make.", Enum: []string{"true", "false"}}
+var previewParam = apidoc.Param{
+	Name: "preview", Type: "string",
+	Doc: "With `true` nothing is written. The answer is the line that the adjustment would make.", Enum: []string{"true", "false"},
+}
 
 func (s *Room) adjustmentRoutes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
 		Params:  []apidoc.Param{previewParam},
-		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](), Status: serve.Put200or201,
-		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay, problem.KindArchived}, IDHeader: request.IdempotencyHeader,
+		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](),
+		Status:   serve.Put200or201,
+		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay, problem.KindArchived},
+		IDHeader: request.IdempotencyHeader,
 	}, Handle: s.adjust}}
 }
 

@@ -54,12 +54,16 @@ func (s *Room) charge(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	return serve.Answer{Status: serve.PutStatus(!replayed), Body: client.Charge{
-		Customer: customer, ID: made.ID, Description: made.Description, AmountMinor: made.AmountMinor, Currency: made.Currency, At: respond.Time(made.At), TestClock: clock, Replayed: replayed,
+		Customer: customer, ID: made.ID, Description: made.Description, AmountMinor: made.AmountMinor, Currency: made.Currency, At: respond.Time(made.At),
+		TestClock: clock, Replayed: replayed,
 	}}, nil
 }
 
 func showCredit(c billing.Credit) client.Credit {
-	return client.Credit{ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, LeftMinor: c.LeftMinor, Currency: c.Currency, Priority: c.Priority, ExpiresAt: respond.InstantOrNull(c.ExpiresAt), At: respond.Time(c.At)}
+	return client.Credit{
+		ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, LeftMinor: c.LeftMinor, Currency: c.Currency, Priority: c.Priority,
+		ExpiresAt: respond.InstantOrNull(c.ExpiresAt), At: respond.Time(c.At),
+	}
 }
 
 func (s *Room) grantCredit(c *serve.Call) (serve.Answer, error) {
@@ -96,7 +100,10 @@ func (s *Room) grantCredit(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	return serve.Answer{Status: serve.PutStatus(!replayed), Body: client.Granted{Customer: customer, Credit: showCredit(made), TestClock: clock, Replayed: replayed}}, nil
+	return serve.Answer{Status: serve.PutStatus(!replayed), Body: client.Granted{
+		Customer: customer, Credit: showCredit(made), TestClock: clock,
+		Replayed: replayed,
+	}}, nil
 }
 
 func (s *Room) listCredits(c *serve.Call) (serve.Answer, error) {
@@ -116,7 +123,10 @@ func (s *Room) listCredits(c *serve.Call) (serve.Answer, error) {
 		body.Balances[i] = showCredit(credit)
 	}
 	for i, e := range found.Entries {
-		body.Entries[i] = client.CreditEntry{Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, Invoice: respond.OrNull(e.Invoice), At: respond.Time(e.At), Reason: e.Reason}
+		body.Entries[i] = client.CreditEntry{
+			Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, Invoice: respond.OrNull(e.Invoice),
+			At: respond.Time(e.At), Reason: e.Reason,
+		}
 	}
 	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }

@@ -22,19 +22,24 @@ func showProjection(i *billing.Invoice) *client.Projection {
 	}
 	shown := showInvoice(i)
 	return &client.Projection{
-		Lines: shown.Lines, SubtotalMinor: shown.SubtotalMinor, Taxes: shown.Taxes, TaxMinor: shown.TaxMinor, TotalMinor: shown.TotalMinor, CreditsMinor: shown.CreditsMinor, AmountDueMinor: shown.AmountDueMinor,
+		Lines: shown.Lines, SubtotalMinor: shown.SubtotalMinor, Taxes: shown.Taxes, TaxMinor: shown.TaxMinor, TotalMinor: shown.TotalMinor,
+		CreditsMinor: shown.CreditsMinor, AmountDueMinor: shown.AmountDueMinor,
 	}
 }
 
 func showInvoice(i *billing.Invoice) client.Invoice {
 	body := client.Invoice{
-		ID: respond.OrNull(i.ID), Number: respond.OrNull(i.Number), Kind: i.Kind, Customer: i.CustomerKey, TestClock: i.TestClock, Status: i.Status, Currency: i.Currency,
+		ID: respond.OrNull(i.ID), Number: respond.OrNull(i.Number), Kind: i.Kind, Customer: i.CustomerKey, TestClock: i.TestClock, Status: i.Status,
+		Currency:    i.Currency,
 		PeriodStart: respond.Time(i.PeriodStart), PeriodEnd: respond.Time(i.PeriodEnd), PriceVersion: i.PriceVersion,
 		Lines: make([]client.Line, len(i.Lines)), Taxes: make([]client.Tax, len(i.Taxes)),
-		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, CreditedMinor: i.CreditedMinor,
-		Seller: onPaper(&i.Seller), Buyer: i.Buyer, OrderReference: i.OrderReference, Notes: i.Notes,
-		DueAt: respond.InstantOrNull(i.DueAt), Overdue: i.Overdue, Held: respond.OrNull(i.Held), Of: respond.OrNull(i.Of), FinalizedAt: respond.InstantOrNull(i.FinalizedAt),
-		PaidAt: respond.InstantOrNull(i.PaidAt), Reference: respond.OrNull(i.Reference), VoidReason: respond.OrNull(i.VoidReason), Reason: respond.OrNull(i.Reason),
+		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor,
+		CreditedMinor: i.CreditedMinor,
+		Seller:        onPaper(&i.Seller), Buyer: i.Buyer, OrderReference: i.OrderReference, Notes: i.Notes,
+		DueAt: respond.InstantOrNull(i.DueAt), Overdue: i.Overdue, Held: respond.OrNull(i.Held), Of: respond.OrNull(i.Of),
+		FinalizedAt: respond.InstantOrNull(i.FinalizedAt),
+		PaidAt:      respond.InstantOrNull(i.PaidAt), Reference: respond.OrNull(i.Reference),
+		VoidReason: respond.OrNull(i.VoidReason), Reason: respond.OrNull(i.Reason),
 	}
 	body.Buyer.Address, body.OpenMinor = respond.Listed(body.Buyer.Address), i.OpenMinor()
 	body.PaidMinor, body.Payments = i.PaidMinor(), []client.Payment{}
@@ -74,9 +79,11 @@ func onPaper(s *billing.Seller) client.SellerOnPaper {
 func showLine(l *billing.Line) client.Line {
 	return client.Line{
 		N: l.N, Kind: l.Kind, Meter: respond.OrNull(l.Meter), Description: l.Description, From: respond.Time(l.From), To: respond.Time(l.To),
-		Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: respond.Listed(l.Tiers), AmountMinor: l.AmountMinor, OfInvoice: respond.OrNull(l.Corrects()),
-		UnitPrice: respond.OrNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: respond.OrNull(l.PackagePrice), Applied: respond.OrNull(l.Applied),
-		Level: levelOf(l),
+		Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: respond.Listed(l.Tiers), AmountMinor: l.AmountMinor,
+		OfInvoice: respond.OrNull(l.Corrects()),
+		UnitPrice: respond.OrNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: respond.OrNull(l.PackagePrice),
+		Applied: respond.OrNull(l.Applied),
+		Level:   levelOf(l),
 	}
 }
 

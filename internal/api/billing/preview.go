@@ -109,7 +109,8 @@ func invoiceOrNull(i *billing.Invoice) *client.Invoice {
 
 func (s *Room) previewRoute() serve.Route {
 	return serve.Route{Operation: apidoc.Operation{
-		Method: "POST", Pattern: "/v1/customers/{key}/preview", Access: apidoc.AdminOnly, Tag: "Customers", ID: "previewChange", Summary: "See what a change of plan would cost",
+		Method: "POST", Pattern: "/v1/customers/{key}/preview", Access: apidoc.AdminOnly, Tag: "Customers", ID: "previewChange",
+		Summary: "See what a change of plan would cost",
 		Request: reflect.TypeFor[client.PreviewRequest](), Response: reflect.TypeFor[client.Preview](), Status: serve.OK200,
 		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 	}, Handle: s.preview, Reads: true}

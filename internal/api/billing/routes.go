@@ -13,13 +13,23 @@ import (
 
 var invoiceParams = append([]apidoc.Param{
 	{Name: "customer", Type: "string", Doc: "The customer's key. All customers when left out."},
-	{Name: "test_clock", Type: "string", Doc: "Invoices of customers on this test clock. With `any` those of all customers. When left out, those of customers on no test clock."},
-	{Name: "status", Type: "string", Doc: "Invoices of this status only. `overdue`: those that are finalized, with something open, and whose `due_at` is over.", Enum: []string{"draft", "finalized", "paid", "void", "credited", "overdue"}},
+	{
+		Name: "test_clock", Type: "string",
+		Doc: "Invoices of customers on this test clock. With `any` those of all customers. When left out, those of customers on no test clock.",
+	},
+	{
+		Name: "status", Type: "string",
+		Doc:  "Invoices of this status only. `overdue`: those that are finalized, with something open, and whose `due_at` is over.",
+		Enum: []string{"draft", "finalized", "paid", "void", "credited", "overdue"},
+	},
 	{Name: "from", Type: "date-time", Doc: "Periods that end then or later."},
 	{Name: "to", Type: "date-time", Doc: "Periods that end before."},
 }, request.Paging...)
 
-var projectionParam = apidoc.Param{Name: "projection", Type: "string", Doc: "With `true` the answer also has `projection`: what the invoice would come to at the present pace.", Enum: []string{"true", "false"}}
+var projectionParam = apidoc.Param{
+	Name: "projection", Type: "string",
+	Doc: "With `true` the answer also has `projection`: what the invoice would come to at the present pace.", Enum: []string{"true", "false"},
+}
 
 var (
 	lineUsagePaging = []apidoc.Param{
@@ -45,7 +55,9 @@ func (s *Room) invoiceRoutes() []serve.Route {
 			Params: params, Response: response, Status: serve.OK200, Problems: missing,
 		}, Handle: handle}
 	}
-	post := func(pattern, id, summary string, request, response reflect.Type, status []int, problems []*problem.Kind, handle func(*serve.Call) (serve.Answer, error)) serve.Route {
+	post := func(pattern, id, summary string, request, response reflect.Type, status []int, problems []*problem.Kind,
+		handle func(*serve.Call) (serve.Answer, error),
+	) serve.Route {
 		return serve.Route{Operation: apidoc.Operation{
 			Method: "POST", Pattern: pattern, Access: apidoc.AdminOnly, Tag: "Billing", ID: id, Summary: summary,
 			Request: request, Response: response, Status: status, Problems: problems,
@@ -63,13 +75,19 @@ func (s *Room) invoiceRoutes() []serve.Route {
 		hours,
 		post(one+"/finalize", "finalizeInvoice", "Finalize a draft", nil, invoice, serve.OK200, missing, s.finalizeInvoice),
 		pay,
-		post(one+"/payments/{n}/reverse", "reversePayment", "Reverse a payment", reflect.TypeFor[client.ReverseRequest](), invoice, serve.OK200, once, s.reversePayment),
+		post(one+"/payments/{n}/reverse", "reversePayment", "Reverse a payment", reflect.TypeFor[client.ReverseRequest](), invoice, serve.OK200, once,
+			s.reversePayment),
 		post(one+"/apply-credits", "applyCredits", "Pay an invoice by credits", nil, invoice, serve.OK200, missing, s.applyCredits),
-		post(one+"/void", "voidInvoice", "Take an invoice back that no payment paid", reflect.TypeFor[client.VoidRequest](), invoice, serve.OK200, archived, s.voidInvoice),
-		post(one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", reflect.TypeFor[client.NoteRequest](), invoice, serve.Put200or201, once, s.creditInvoice),
-		post(ofCustomer+"/charges", "charge", "Charge a customer once", reflect.TypeFor[client.ChargeRequest](), reflect.TypeFor[client.Charge](), serve.Put200or201, once, s.charge),
-		post(ofCustomer+"/credits", "grantCredit", "Grant a credit", reflect.TypeFor[client.CreditRequest](), reflect.TypeFor[client.Granted](), serve.Put200or201, once, s.grantCredit),
-		post(ofCustomer+"/credits/{id}/withdraw", "withdrawCredit", "Withdraw a credit", reflect.TypeFor[client.WithdrawRequest](), reflect.TypeFor[client.Withdrawn](), serve.OK200, once, s.withdrawCredit),
+		post(one+"/void", "voidInvoice", "Take an invoice back that no payment paid", reflect.TypeFor[client.VoidRequest](), invoice, serve.OK200, archived,
+			s.voidInvoice),
+		post(one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", reflect.TypeFor[client.NoteRequest](), invoice, serve.Put200or201, once,
+			s.creditInvoice),
+		post(ofCustomer+"/charges", "charge", "Charge a customer once", reflect.TypeFor[client.ChargeRequest](), reflect.TypeFor[client.Charge](),
+			serve.Put200or201, once, s.charge),
+		post(ofCustomer+"/credits", "grantCredit", "Grant a credit", reflect.TypeFor[client.CreditRequest](), reflect.TypeFor[client.Granted](),
+			serve.Put200or201, once, s.grantCredit),
+		post(ofCustomer+"/credits/{id}/withdraw", "withdrawCredit", "Withdraw a credit", reflect.TypeFor[client.WithdrawRequest](),
+			reflect.TypeFor[client.Withdrawn](), serve.OK200, once, s.withdrawCredit),
 		get(ofCustomer+"/credits", "listCredits", "A customer's credits", reflect.TypeFor[client.Credits](), creditsPaging, s.listCredits),
 	}
 }

@@ -277,7 +277,8 @@ func (x *comparison) show(chosen int, others bool) *client.Compare {
 	s := x.sheet
 	body := &client.Compare{
 		From: respond.Time(s.From), To: respond.Time(s.To), Customers: s.Customers, Chosen: chosen, Others: others, Asked: s.Asked, Recorded: s.Recorded,
-		Currency: x.draft.Currency, InForce: showSide(&s.InForce), Draft: showSide(&s.Draft), Limits: make([]client.CompareRow, len(s.Limits)), Notes: x.notes(chosen, others),
+		Currency: x.draft.Currency, InForce: showSide(&s.InForce), Draft: showSide(&s.Draft), Limits: make([]client.CompareRow, len(s.Limits)),
+		Notes: x.notes(chosen, others),
 	}
 	for i := range s.Limits {
 		row := &s.Limits[i]
@@ -312,7 +313,10 @@ func (x *comparison) notes(chosen int, others bool) []client.CompareNote {
 		notes = append(notes, client.CompareNote{Name: "time", Text: fmt.Sprintf("The time sufficed for %d of %d customers.", x.sheet.Customers, chosen)})
 	}
 	if others {
-		notes = append(notes, client.CompareNote{Name: "others", Text: "Other customers are on the plan, too: those with fewer units, and beyond a bound any. They are left out."})
+		notes = append(notes, client.CompareNote{
+			Name: "others",
+			Text: "Other customers are on the plan, too: those with fewer units, and beyond a bound any. They are left out.",
+		})
 	}
 	for _, row := range x.sheet.Limits {
 		for _, cell := range []*compare.Cell{row.InForce, row.Draft} {

@@ -39,7 +39,8 @@ func (s *Room) Routes() []serve.Route {
 			Request: reflect.TypeFor[client.PlayRequest](), Response: reflect.TypeFor[client.Plays](), Status: serve.OK200, Problems: missing,
 		}, Handle: s.playDraft, Reads: true},
 		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: draftPattern + "/compare", Access: apidoc.AdminOnly, Tag: "Plans", ID: "compareDraft", Summary: "Compare a draft with the past 30 days",
+			Method: "POST", Pattern: draftPattern + "/compare", Access: apidoc.AdminOnly, Tag: "Plans", ID: "compareDraft",
+			Summary: "Compare a draft with the past 30 days",
 			Request: reflect.TypeFor[client.CompareRequest](), Response: reflect.TypeFor[client.Compare](), Status: serve.OK200, Problems: missing,
 		}, Handle: s.compareDraft, Reads: true},
 	}

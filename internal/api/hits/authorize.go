@@ -252,6 +252,9 @@ func (s *Room) authorizeRoute() serve.Route {
 			{Name: costHeader, Type: "integer", Most: model.MaxNumber, Doc: "How many units, without a meter in the query. 1 when left out."},
 			{Name: idHeader, Type: "string", Doc: "The idempotency key, without a meter in the query, or with id=header."},
 		},
-		Refusable: true, Media: emptyText[0], Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindRefunded, problem.KindUnderWay, problem.KindOutcomeUnknown},
+		Refusable: true, Media: emptyText[0], Status: serve.OK200, Problems: []*problem.Kind{
+			problem.KindNotFound, problem.KindIDReused,
+			problem.KindRefunded, problem.KindUnderWay, problem.KindOutcomeUnknown,
+		},
 	}, Raw: s.authorize}
 }

@@ -34,7 +34,10 @@ const (
 var (
 	errManyHits    = problem.Invalid("hits", "must not have more than 1000 hits")
 	errManyBatches = &problem.Fault{Kind: problem.KindBusy, Detail: "this node works on too many batches already; nothing was charged"}
-	errOwnBatches  = &problem.Fault{Kind: problem.KindBusy, Detail: "this node works on 32 batches of this API key already, the most for one key; nothing was charged"}
+	errOwnBatches  = &problem.Fault{
+		Kind:   problem.KindBusy,
+		Detail: "this node works on 32 batches of this API key already, the most for one key; nothing was charged",
+	}
 )
 
 // hitsBatch serves POST /v1/hits/batch.

@@ -70,7 +70,10 @@ func TestBarredByOldNews(t *testing.T) {
 	pool := planstest.NewPool(t, pg.URL())
 	admin := planstest.NewStore(t, pg.URL())
 	var since atomic.Int64
-	c := catalog.New(pool, catalog.Options{Monotonic: func() time.Duration { return time.Duration(since.Load()) }, Now: planstest.WallClock, Within: testkit.Patience})
+	c := catalog.New(pool, catalog.Options{
+		Monotonic: func() time.Duration { return time.Duration(since.Load()) }, Now: planstest.WallClock,
+		Within: testkit.Patience,
+	})
 	s := &Room{Server: &serve.Server{Options: serve.Options{Catalog: c}}}
 	if err := c.Renew(t.Context()); err != nil {
 		t.Fatal(err)

@@ -21,21 +21,24 @@ func TestClientOfAFastHitGoesAway(t *testing.T) {
 	w := newWaits(time.Hour)
 	w.every = time.Millisecond
 	fast, why := make(chan struct{}), make(chan error, 1)
-	server := fastpath.New(&http.Server{ReadHeaderTimeout: testkit.Patience, ReadTimeout: testkit.Patience, WriteTimeout: testkit.Patience, IdleTimeout: testkit.Patience, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if _, netHTTP := rw.(http.Flusher); netHTTP {
-			return
-		}
-		d := w.until(r.Context())
-		defer d.end()
-		d.Done()
-		close(fast)
-		select {
-		case <-d.Done():
-			why <- d.Err()
-		case <-time.After(testkit.Patience):
-			why <- errors.New("not noticed in time")
-		}
-	})}, fastpath.Options{Serves: func(*http.Request) bool { return true }, Wall: time.Now})
+	server := fastpath.New(&http.Server{
+		ReadHeaderTimeout: testkit.Patience, ReadTimeout: testkit.Patience, WriteTimeout: testkit.Patience,
+		IdleTimeout: testkit.Patience, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if _, netHTTP := rw.(http.Flusher); netHTTP {
+				return
+			}
+			d := w.until(r.Context())
+			defer d.end()
+			d.Done()
+			close(fast)
+			select {
+			case <-d.Done():
+				why <- d.Err()
+			case <-time.After(testkit.Patience):
+				why <- errors.New("not noticed in time")
+			}
+		}),
+	}, fastpath.Options{Serves: func(*http.Request) bool { return true }, Wall: time.Now})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	go func() { _ = server.Serve(fastpath.Listener(listener)) }()

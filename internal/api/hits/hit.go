@@ -37,7 +37,10 @@ func decodeAnyHit(body []byte) (hit, error) {
 
 // askedOf is what a checked request asks for.
 func askedOf(in *client.HitRequest, kind string) hit {
-	h := hit{Subject: respond.Subject{Customer: in.Customer, Meter: in.Meter, Cost: 1}, attributes: in.Attributes, dryRun: in.DryRun, overrun: in.Overrun, kind: kind}
+	h := hit{
+		Subject: respond.Subject{Customer: in.Customer, Meter: in.Meter, Cost: 1}, attributes: in.Attributes, dryRun: in.DryRun,
+		overrun: in.Overrun, kind: kind,
+	}
 	if in.Cost != nil {
 		h.Cost = *in.Cost
 	}
@@ -140,21 +143,27 @@ const Pattern = "/v1/hits"
 
 // Routes are those of hits and refunds. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
-	charging := []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindSuspended, problem.KindEnded, problem.KindIDReused, problem.KindRefunded, problem.KindUnderWay}
+	charging := []*problem.Kind{
+		problem.KindNotFound, problem.KindNotInPlan, problem.KindSuspended, problem.KindEnded, problem.KindIDReused,
+		problem.KindRefunded, problem.KindUnderWay,
+	}
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: Pattern, Access: apidoc.Backends, Tag: "Backends", ID: "hit", Summary: "Consume units",
 			Params:  []apidoc.Param{denyStatusParam},
-			Request: reflect.TypeFor[client.HitRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: serve.OK200, Problems: charging, IDHeader: request.IdempotencyHeader,
+			Request: reflect.TypeFor[client.HitRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: serve.OK200,
+			Problems: charging, IDHeader: request.IdempotencyHeader,
 		}, Raw: s.hits},
 		s.authorizeRoute(),
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/hits/batch", Access: apidoc.Backends, Tag: "Backends", ID: "hitBatch", Summary: "Consume units many times",
-			Request: reflect.TypeFor[client.Batch](), Response: reflect.TypeFor[batchResults](), Status: serve.OK200, Problems: charging, IDHeader: request.IdempotencyHeader,
+			Request: reflect.TypeFor[client.Batch](), Response: reflect.TypeFor[batchResults](), Status: serve.OK200, Problems: charging,
+			IDHeader: request.IdempotencyHeader,
 		}, Raw: s.hitsBatch},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/refunds", Access: apidoc.Backends, Tag: "Backends", ID: "refund", Summary: "Give units back",
-			Request: reflect.TypeFor[client.RefundRequest](), Response: reflect.TypeFor[client.Refund](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindUnderWay, problem.KindArchived}, IDHeader: request.IdempotencyHeader,
+			Request: reflect.TypeFor[client.RefundRequest](), Response: reflect.TypeFor[client.Refund](), Status: serve.OK200,
+			Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindUnderWay, problem.KindArchived}, IDHeader: request.IdempotencyHeader,
 		}, Raw: s.refund},
 	}
 }

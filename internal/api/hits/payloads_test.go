@@ -35,7 +35,8 @@ func TestPayloadsOfIDs(t *testing.T) {
 	if operation(`,"attributes":{"a":"1","b":"2"}`) != operation(`,"attributes":{"b":"2","a":"1"}`) {
 		t.Error("the order of attributes is part of the payload")
 	}
-	if operation(`,"attributes":{"a":"1"}`) == operation(`,"attributes":{"a":"2"}`) || operation(`,"attributes":{"a":"b"}`) == operation(`,"attributes":{"b":"a"}`) {
+	if operation(`,"attributes":{"a":"1"}`) == operation(`,"attributes":{"a":"2"}`) ||
+		operation(`,"attributes":{"a":"b"}`) == operation(`,"attributes":{"b":"a"}`) {
 		t.Error("attributes are not part of the payload")
 	}
 	for _, look := range []string{`,"dry_run":true`, `,"cost":0`} {
@@ -59,7 +60,8 @@ func TestPayloadsOfIDs(t *testing.T) {
 	if own(hits[1]) != own(again[1]) || own(hits[1]) == own(other[1]) {
 		t.Error("the ids of a batch's hits are not those of its key")
 	}
-	if *hits[1].batch != *again[1].batch || *hits[1].batch != *hits[2].batch || hits[1].batch.Key == other[1].batch.Key || hits[1].batch.Payload != other[1].batch.Payload {
+	if *hits[1].batch != *again[1].batch || *hits[1].batch != *hits[2].batch || hits[1].batch.Key == other[1].batch.Key ||
+		hits[1].batch.Payload != other[1].batch.Payload {
 		t.Error("a batch's id is not that of its key and its hits")
 	}
 	for _, body := range []string{
@@ -113,7 +115,10 @@ func TestPayloadsOfRefundsAndReservations(t *testing.T) {
 	if reservation(`"ttl_ms":1000,"id":"x","cost":1`) != made {
 		t.Error("another reservation")
 	}
-	for _, other := range []string{`"ttl_ms":1001,"id":"x"`, `"ttl_ms":1000,"id":"y"`, `"ttl_ms":1000,"id":"x","cost":2`, `"ttl_ms":1000,"id":"x","attributes":{"a":"b"}`} {
+	for _, other := range []string{
+		`"ttl_ms":1001,"id":"x"`, `"ttl_ms":1000,"id":"y"`, `"ttl_ms":1000,"id":"x","cost":2`,
+		`"ttl_ms":1000,"id":"x","attributes":{"a":"b"}`,
+	} {
 		if reservation(other) == made {
 			t.Errorf("%s is the same reservation", other)
 		}

@@ -37,7 +37,10 @@ func (in *refundRequest) identify(key string) error {
 		}
 	}
 	if in.ID == nil && key == "" {
-		bad = append(bad, model.FieldError{Field: "id", Detail: "is required, here or as the header Idempotency-Key, so that a refund that is sent again is done once"})
+		bad = append(bad, model.FieldError{
+			Field:  "id",
+			Detail: "is required, here or as the header Idempotency-Key, so that a refund that is sent again is done once",
+		})
 	}
 	if len(bad) > 0 {
 		return problem.InvalidFields(bad)

@@ -145,11 +145,15 @@ func (s *Room) ReservationRoutes() []serve.Route {
 			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reserve", Summary: "Hold units until their cost is known",
 			Params:  []apidoc.Param{denyStatusParam},
 			Request: reflect.TypeFor[client.ReservationRequest](), Response: reflect.TypeFor[client.Reservation](), Refusable: true, Status: serve.Created201,
-			Problems: []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindSuspended, problem.KindEnded, problem.KindIDReused, problem.KindUnderWay, problem.KindConflict}, IDHeader: request.IdempotencyHeader,
+			Problems: []*problem.Kind{
+				problem.KindNotFound, problem.KindNotInPlan, problem.KindSuspended, problem.KindEnded, problem.KindIDReused,
+				problem.KindUnderWay, problem.KindConflict,
+			}, IDHeader: request.IdempotencyHeader,
 		}, Raw: s.reserve},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: one + "/commit", Access: apidoc.Backends, Tag: "Backends", ID: "commit", Summary: "Charge what a reservation was for",
-			Request: reflect.TypeFor[client.CommitRequest](), Response: reflect.TypeFor[client.Commit](), DoesNotFit: reflect.TypeFor[client.NoRoom](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+			Request: reflect.TypeFor[client.CommitRequest](), Response: reflect.TypeFor[client.Commit](), DoesNotFit: reflect.TypeFor[client.NoRoom](),
+			Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, Raw: s.commit},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: one, Access: apidoc.Backends, Tag: "Backends", ID: "release", Summary: "Give a reservation back",

@@ -52,7 +52,10 @@ func (s *Room) Routes() []serve.Route {
 
 var (
 	errManyImports = &problem.Fault{Kind: problem.KindBusy, Detail: "this node has 64 imports open already; nothing was done"}
-	errOwnImports  = &problem.Fault{Kind: problem.KindBusy, Detail: "this node has 32 imports of this API key open already, the most for one key; nothing was done"}
+	errOwnImports  = &problem.Fault{
+		Kind:   problem.KindBusy,
+		Detail: "this node has 32 imports of this API key open already, the most for one key; nothing was done",
+	}
 	errManyOutages = &problem.Fault{Kind: problem.KindUnavailable, Detail: "no line of the last three groups could be done for now"}
 	errNodeStops   = &problem.Fault{Kind: problem.KindStopping, Detail: "this node is stopping"}
 )
@@ -93,7 +96,10 @@ func (s *Room) importLines(w http.ResponseWriter, r *http.Request, p serve.Param
 	if err := buf.Hold(s.Memory, importMemory); err != nil {
 		return s.Fail(w, r, err)
 	}
-	im := importing{server: s, key: p.From, from: s.Engine.From(p.From), w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.B}
+	im := importing{
+		server: s, key: p.From, from: s.Engine.From(p.From), w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body),
+		answer: buf.B,
+	}
 	im.run()
 	buf.B = im.answer
 	im.auditEnd()

@@ -21,7 +21,10 @@ const (
 )
 
 var (
-	errImportType  = &problem.Fault{Kind: problem.KindMediaType, Detail: "the body must be declared as Content-Type: application/x-ndjson (or application/jsonl, application/json), in UTF-8"}
+	errImportType = &problem.Fault{
+		Kind:   problem.KindMediaType,
+		Detail: "the body must be declared as Content-Type: application/x-ndjson (or application/jsonl, application/json), in UTF-8",
+	}
 	errImportLarge = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the body has more than 1 GiB: send it in parts"}
 	errLongLine    = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the line has more than 64 KiB"}
 )

@@ -308,6 +308,7 @@ func text(what string, more ...string) string {
 // Kinds are all kinds of problems.
 var Kinds = []*Kind{
 	KindNotJSON, KindUnauthorized, KindWrongScope, KindNotInPlan, KindSuspended, KindEnded, KindNotFound, KindMethod, KindTimeout, KindConflict,
-	KindPrecondition, KindTooLarge, KindMediaType, KindInvalid, KindIDReused, KindRefunded, KindUnderWay, KindDoesNotFit, KindArchived, KindPreconditionRequired, KindQuotaExceeded, KindTooManyFailures,
+	KindPrecondition, KindTooLarge, KindMediaType, KindInvalid, KindIDReused, KindRefunded, KindUnderWay, KindDoesNotFit, KindArchived,
+	KindPreconditionRequired, KindQuotaExceeded, KindTooManyFailures,
 	KindInternal, KindBusy, KindUnavailable, KindNoSession, KindReadOnly, KindOutcomeUnknown, KindStopping, KindNotReady,
 }

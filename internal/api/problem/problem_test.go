@@ -99,8 +99,12 @@ func TestProblemOf(t *testing.T) {
 		{plans.ErrNotInPlan, 403, "not-in-plan", ""},
 		{plans.ErrPrecondition, 412, "precondition-failed", ""},
 		{plans.ErrPreconditionRequired, 428, "precondition-required", ""},
-		{fmt.Errorf("%w: %w", session.ErrSlow, secret), 503, "database-unavailable", "the database answers too slowly; nothing was charged. Send it again in a second (Retry-After)"},
-		{fmt.Errorf("%w: %w", session.ErrUnavailable, secret), 503, "database-unavailable", session.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
+		{
+			fmt.Errorf("%w: %w", session.ErrSlow, secret), 503, "database-unavailable",
+			"the database answers too slowly; nothing was charged. Send it again in a second (Retry-After)",
+		},
+		{fmt.Errorf("%w: %w", session.ErrUnavailable, secret), 503, "database-unavailable", session.ErrUnavailable.Error() +
+			". Send it again in a second (Retry-After)"},
 		{fmt.Errorf("%w: %w", session.ErrNoSession, secret), 503, "database-refuses", ""},
 		{fmt.Errorf("%w: %w", session.ErrReadOnly, secret), 503, "database-read-only", ""},
 		{fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, session.ErrUnavailable), 503, "outcome-unknown", ""},
@@ -121,7 +125,10 @@ func TestProblemOf(t *testing.T) {
 		{locked.ErrUnknownReservation, 404, "not-found", ""},
 		{locked.ErrArchived, 409, "archived", ""},
 		{locked.ErrSettled, 409, "conflict", ""},
-		{&locked.ManyReservationsError{Most: 7}, 409, "conflict", "the customer has 7 reservations open on the meter, which is the most (--max-reservations): commit or release some, or wait until they expire. Nothing was charged"},
+		{
+			&locked.ManyReservationsError{Most: 7}, 409, "conflict",
+			"the customer has 7 reservations open on the meter, which is the most (--max-reservations): commit or release some, or wait until they expire. Nothing was charged",
+		},
 		{&locked.NoRoomError{Most: 7}, 409, "does-not-fit", "the cost does not fit: at most 7 can be committed now; nothing was charged"},
 		{locked.ErrNoSuchLimit, 404, "not-found", ""},
 		{locked.ErrFuture, 422, "invalid", locked.ErrFuture.Error()},

@@ -55,24 +55,46 @@ func Of(err error) *Fault {
 }
 
 // Broken is what is said of a defect of quotad's.
-var Broken = &Fault{Kind: KindInternal, Detail: "something went wrong here: quotad's log has the cause. Look at what there is before you send it again, and report it if it stays"}
+var Broken = &Fault{
+	Kind:   KindInternal,
+	Detail: "something went wrong here: quotad's log has the cause. Look at what there is before you send it again, and report it if it stays",
+}
 
 // errorTable is the one place where errors become HTTP.
 var errorTable = []errorEntry{
 	// The database said no for a reason of its own: a defect here, and no outage.
 	{err: session.ErrInternal, kind: KindInternal},
 	{err: model.ErrMalformed, kind: KindInternal},
-	{err: session.ErrOutcomeUnknown, kind: KindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
+	{
+		err: session.ErrOutcomeUnknown, kind: KindOutcomeUnknown,
+		text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage",
+	},
 	{err: session.ErrSlow, kind: KindUnavailable, text: "the database answers too slowly; nothing was charged. Send it again in a second (Retry-After)"},
 	{err: session.ErrUnavailable, kind: KindUnavailable, text: session.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
-	{err: session.ErrReadOnly, kind: KindReadOnly, text: "the database is read only: a standby, or set so by somebody; nothing was charged. The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
-	{err: session.ErrNoSession, kind: KindNoSession, text: session.ErrNoSession.Error() + ". The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
-	{err: session.ErrShare, kind: KindBusy, text: "too many requests of this API key are waiting: it has its share of the queue, and other keys have theirs. Nothing was charged. Send fewer at once"},
+	{
+		err: session.ErrReadOnly, kind: KindReadOnly,
+		text: "the database is read only: a standby, or set so by somebody; nothing was charged. The operator is told by quotad's log and /readyz. Send it again later (Retry-After)",
+	},
+	{err: session.ErrNoSession, kind: KindNoSession, text: session.ErrNoSession.Error() +
+		". The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
+	{
+		err: session.ErrShare, kind: KindBusy,
+		text: "too many requests of this API key are waiting: it has its share of the queue, and other keys have theirs. Nothing was charged. Send fewer at once",
+	},
 	{err: session.ErrBusy, kind: KindBusy},
 	{err: session.ErrStopped, kind: KindStopping},
-	{err: locked.ErrOtherPayload, kind: KindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},
-	{err: locked.ErrRefunded, kind: KindRefunded, text: "the hit of this id was admitted, and all of it was given back since: to consume units again, send a hit with a new id. Nothing was charged"},
-	{err: locked.ErrUnderWay, kind: KindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
+	{
+		err: locked.ErrOtherPayload, kind: KindIDReused,
+		text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done",
+	},
+	{
+		err: locked.ErrRefunded, kind: KindRefunded,
+		text: "the hit of this id was admitted, and all of it was given back since: to consume units again, send a hit with a new id. Nothing was charged",
+	},
+	{
+		err: locked.ErrUnderWay, kind: KindUnderWay,
+		text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one",
+	},
 	{err: locked.ErrUnknownHit, kind: KindNotFound},
 	{err: locked.ErrUnknownReservation, kind: KindNotFound},
 	{err: locked.ErrArchived, kind: KindArchived, text: locked.ErrArchived.Error()},
@@ -143,8 +165,14 @@ var errorTable = []errorEntry{
 	{err: webhooks.ErrTooMany, kind: KindConflict},
 	{err: webhooks.ErrDisabled, kind: KindConflict},
 	{err: webhooks.ErrReplay, kind: KindConflict},
-	{err: respond.ErrMemory, kind: KindBusy, text: "the requests under way take all the memory that this node gives to bodies and answers (--body-memory); nothing was charged or stored"},
-	{err: respond.ErrMemoryShare, kind: KindBusy, text: "the requests of this API key under way take half of the memory that this node gives to bodies and answers (--body-memory), the most for one key; nothing was charged or stored"},
+	{
+		err: respond.ErrMemory, kind: KindBusy,
+		text: "the requests under way take all the memory that this node gives to bodies and answers (--body-memory); nothing was charged or stored",
+	},
+	{
+		err: respond.ErrMemoryShare, kind: KindBusy,
+		text: "the requests of this API key under way take half of the memory that this node gives to bodies and answers (--body-memory), the most for one key; nothing was charged or stored",
+	},
 	// Decide reports a deadline that passes after the hit was sent as an unknown
 	// outcome, so here nothing was sent.
 	{err: context.DeadlineExceeded, kind: KindBusy, text: "waited too long; nothing was charged or stored"},

@@ -19,13 +19,19 @@ func TestDecodeNamesTheField(t *testing.T) {
 		detail string
 	}{
 		{`{"limits":[{},{"window":7}]}`, 422, "limits[1].window", `must be a string such as "1h"`},
-		{`{"limits":[{"windw":"1s"}]}`, 422, "limits[0].windw", "is not known here: did you mean window? Known are meter, name, algorithm, limit, window, burst, align, precision, per, ttl, mode, on_outage, notify"},
+		{
+			`{"limits":[{"windw":"1s"}]}`, 422, "limits[0].windw",
+			"is not known here: did you mean window? Known are meter, name, algorithm, limit, window, burst, align, precision, per, ttl, mode, on_outage, notify",
+		},
 		{`{"limits":[{"limit":1.5}]}`, 422, "limits[0].limit", "must be a whole number of at most 999999999999999, without fraction or exponent"},
 		{`{"limits":[{"limit":"15"}]}`, 422, "limits[0].limit", "must be without quotes: a whole number of at most 999999999999999, without fraction or exponent"},
 		{`{"limits":[{"limit":99999999999999999999}]}`, 422, "limits[0].limit", "must be a whole number of at most 999999999999999, without fraction or exponent"},
 		{`{"limits":[{"burst":null}]}`, 422, "limits[0].burst", "must not be null: give it a value, or leave it out where it may be"},
 		{`{"limits":[{"up_to":null}]}`, 422, "limits[0].up_to", ""},
-		{`{"prices":[{"up_to":null}]}`, 422, "prices[0].up_to", "is not known here. Known are meter, model, unit_price, package_size, package_price, tiers, included, minimum_minor, maximum_minor, level_by"},
+		{
+			`{"prices":[{"up_to":null}]}`, 422, "prices[0].up_to",
+			"is not known here. Known are meter, model, unit_price, package_size, package_price, tiers, included, minimum_minor, maximum_minor, level_by",
+		},
 		{`{"features":{"up_to":null}}`, 422, "features.up_to", ""},
 		{`{"features":{"expires_at":null}}`, 422, "features.expires_at", ""},
 		{`{"features":{"` + strings.Repeat("x", 60_000) + `":null}}`, 422, "features." + strings.Repeat("x", 91) + "…", ""},

@@ -54,7 +54,8 @@ func IdempotencyKey(h http.Header) (string, error) {
 	}
 	id, ok := unquoteField(given[0])
 	if !ok {
-		return "", problem.Invalid(IdempotencyHeader, `must be one string in double quotes, in which only \" and \\ are escaped, or one that does not begin with a quote`)
+		return "", problem.Invalid(IdempotencyHeader,
+			`must be one string in double quotes, in which only \" and \\ are escaped, or one that does not begin with a quote`)
 	}
 	if bad := CheckID(id); bad != "" {
 		return "", problem.Invalid(IdempotencyHeader, bad)

@@ -16,13 +16,34 @@ func TestWhyARefusal(t *testing.T) {
 		cost, wait int64
 		views      []model.View
 	}{
-		"Limit bucket admits at most 3 now. The hit costs 4: send it again in 2 s.":                                               {4, 2 * second, []model.View{{Limit: soft}, {Limit: bucket, Remaining: 3, RetryAfter: 2 * second}}},
-		"Limit bucket is used up. The hit costs 20: send it again in 2 s.":                                                        {20, 2 * second, []model.View{{Limit: bucket, RetryAfter: 2 * second}}},
-		"Limit bucket never admits more than 20 at once. The hit costs 21: split it, or raise the limit.":                         {21, model.Never, []model.View{{Limit: bucket, Remaining: 3, RetryAfter: model.Never}}},
-		"Limit bucket is used up. Limit seats never admits more than 10 at once. The hit costs 11: split it, or raise the limit.": {11, model.Never, []model.View{{Limit: bucket, RetryAfter: 5}, {Limit: seats, RetryAfter: model.Never}}},
-		"Limit seats is used up. The hit costs 1 and will not be admitted by waiting.":                                            {1, model.Never, []model.View{{Limit: seats, RetryAfter: model.Never}}},
-		"Limit closed is 0 and admits nothing. The hit costs 1 and will not be admitted by waiting.":                              {1, model.Never, []model.View{{Limit: closed, RetryAfter: model.Never}}},
-		"This hit would be admitted, but another one of its atomic batch is refused: none was charged.":                           {1, 0, []model.View{{Limit: seats, Remaining: 1}}},
+		"Limit bucket admits at most 3 now. The hit costs 4: send it again in 2 s.": {
+			4, 2 * second,
+			[]model.View{{Limit: soft}, {Limit: bucket, Remaining: 3, RetryAfter: 2 * second}},
+		},
+		"Limit bucket is used up. The hit costs 20: send it again in 2 s.": {
+			20, 2 * second,
+			[]model.View{{Limit: bucket, RetryAfter: 2 * second}},
+		},
+		"Limit bucket never admits more than 20 at once. The hit costs 21: split it, or raise the limit.": {
+			21, model.Never,
+			[]model.View{{Limit: bucket, Remaining: 3, RetryAfter: model.Never}},
+		},
+		"Limit bucket is used up. Limit seats never admits more than 10 at once. The hit costs 11: split it, or raise the limit.": {
+			11, model.Never,
+			[]model.View{{Limit: bucket, RetryAfter: 5}, {Limit: seats, RetryAfter: model.Never}},
+		},
+		"Limit seats is used up. The hit costs 1 and will not be admitted by waiting.": {
+			1, model.Never,
+			[]model.View{{Limit: seats, RetryAfter: model.Never}},
+		},
+		"Limit closed is 0 and admits nothing. The hit costs 1 and will not be admitted by waiting.": {
+			1, model.Never,
+			[]model.View{{Limit: closed, RetryAfter: model.Never}},
+		},
+		"This hit would be admitted, but another one of its atomic batch is refused: none was charged.": {
+			1, 0,
+			[]model.View{{Limit: seats, Remaining: 1}},
+		},
 	} {
 		if got := string(appendWhy(nil, &Subject{Cost: c.cost}, c.views, c.wait)); got != want {
 			t.Errorf("%q, not %q", got, want)

@@ -89,10 +89,12 @@ func TestHeadersParseBack(t *testing.T) {
 			checkState(t, states[i].(httpsfv.Item), v, at)
 		}
 		told := toldBySorting(views, wait != 0)
-		if raw(h, "X-RateLimit-Remaining")[0] != strconv.FormatInt(told.Remaining, 10) || raw(h, "X-RateLimit-Limit")[0] != strconv.FormatInt(told.Limit.Capacity(), 10) {
+		if raw(h, "X-RateLimit-Remaining")[0] != strconv.FormatInt(told.Remaining, 10) ||
+			raw(h, "X-RateLimit-Limit")[0] != strconv.FormatInt(told.Limit.Capacity(), 10) {
 			t.Fatalf("X-RateLimit of another limit than %s: %v", told.Limit.Name, h)
 		}
-		if reset := raw(h, "X-RateLimit-Reset"); (reset == nil) != (told.ResetAt == model.NoReset) || reset != nil && reset[0] != strconv.FormatInt(ceilDiv(told.ResetAt-at, 1e6), 10) {
+		if reset := raw(h, "X-RateLimit-Reset"); (reset == nil) != (told.ResetAt == model.NoReset) || reset != nil &&
+			reset[0] != strconv.FormatInt(ceilDiv(told.ResetAt-at, 1e6), 10) {
 			t.Fatalf("X-RateLimit-Reset %v of %+v", reset, told)
 		}
 		checkRetryAfter(t, h["Retry-After"], wait)
@@ -141,7 +143,10 @@ func TestXRateLimitIsOfTheLimitThatRefuses(t *testing.T) {
 		reset string
 	}{
 		{[]model.View{{Limit: minute, RetryAfter: 50e6, ResetAt: 50e6}, {Limit: hour, RetryAfter: 3590e6, ResetAt: 3590e6}}, 3590e6, "3590"},
-		{[]model.View{{Limit: soft, Remaining: 0, Exceeded: true, RetryAfter: 9000e6, ResetAt: 9000e6}, {Limit: hour, Remaining: 2, RetryAfter: 3590e6, ResetAt: 3590e6}}, 3590e6, "3590"},
+		{[]model.View{
+			{Limit: soft, Remaining: 0, Exceeded: true, RetryAfter: 9000e6, ResetAt: 9000e6},
+			{Limit: hour, Remaining: 2, RetryAfter: 3590e6, ResetAt: 3590e6},
+		}, 3590e6, "3590"},
 		{[]model.View{{Limit: minute, RetryAfter: model.Never, ResetAt: 50e6}, {Limit: hour, RetryAfter: 3590e6, ResetAt: 3590e6}}, model.Never, "50"},
 		{[]model.View{{Limit: minute, Remaining: 3, ResetAt: 50e6}, {Limit: hour, Remaining: 3, ResetAt: 3590e6}}, 0, "3590"},
 		{[]model.View{{Limit: minute, Remaining: 3, ResetAt: model.NoReset}, {Limit: hour, Remaining: 3, ResetAt: 3590e6}}, 0, ""},
@@ -306,7 +311,8 @@ func TestDecisionsParseBack(t *testing.T) {
 		if err := json.Unmarshal(raw, &got); err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		if got.Allowed != d.Allowed || got.Customer != h.Customer || got.Cost != h.Cost || got.At.UnixMicro() != d.At || (got.AsOf == nil) != (d.AsOf == 0) || (got.TestClock == "c:1") != (d.Target.Clock != nil) {
+		if got.Allowed != d.Allowed || got.Customer != h.Customer || got.Cost != h.Cost || got.At.UnixMicro() != d.At ||
+			(got.AsOf == nil) != (d.AsOf == 0) || (got.TestClock == "c:1") != (d.Target.Clock != nil) {
 			t.Fatalf("%+v reads as %s", h, raw)
 		}
 		checkWait(t, got.RetryAfterMS, wait)

@@ -76,8 +76,14 @@ func Explain(err error, n Names) error {
 		format string // of its quoted name and its path
 	}{
 		{plans.ErrUnknownCustomer, n.Customer, "there is no customer %s, or it is archived for good: a new one is made with PUT /v1/customers/%s"},
-		{plans.ErrArchived, n.Customer, "the customer %s is archived and cannot be written any more: make another under a new key (GET /v1/customers/%s still shows it)"},
-		{plans.ErrSuspended, n.Customer, "the customer %s is suspended: GET /v1/customers/%s says since when and why, and DELETE of its suspension ends it. Nothing was charged"},
+		{
+			plans.ErrArchived, n.Customer,
+			"the customer %s is archived and cannot be written any more: make another under a new key (GET /v1/customers/%s still shows it)",
+		},
+		{
+			plans.ErrSuspended, n.Customer,
+			"the customer %s is suspended: GET /v1/customers/%s says since when and why, and DELETE of its suspension ends it. Nothing was charged",
+		},
 		{plans.ErrEnded, n.Customer, "the subscription of customer %s has ended: GET /v1/customers/%s/billing says when (ends_at). Nothing was charged"},
 		{plans.ErrUnknownMeter, n.Meter, "there is no meter %s: declare it with PUT /v1/meters/%s"},
 		{plans.ErrUnknownClock, n.clock, "there is no test clock %s: make it with PUT /v1/test-clocks/%s"},
@@ -136,7 +142,8 @@ func explainOperation(err error, n Names) string {
 // difference.
 func explainSettled(err error, id string) string {
 	if before, ok := errors.AsType[*locked.SettledError](err); ok && before.Committed {
-		return fmt.Sprintf("the reservation %s was committed with %d before: charge what is missing by POST /v1/hits, or give back what is too much by POST /v1/refunds without hit. Nothing was done", id, before.Cost)
+		return fmt.Sprintf("the reservation %s was committed with %d before: charge what is missing by POST /v1/hits, or give back what is too much by POST /v1/refunds without hit. Nothing was done",
+			id, before.Cost)
 	}
 	return fmt.Sprintf("the reservation %s was released before, and nothing of it is booked: charge what was used by POST /v1/hits. Nothing was done", id)
 }

@@ -51,7 +51,8 @@ func (s *Server) countMemory() {
 			Name: "quotad_body_memory_bytes", Help: "What the bodies and answers of requests under way take of --body-memory.",
 		}, func() float64 { return float64(s.Memory.Taken()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "quotad_body_memory_refused_total", Help: "Requests answered 503 too-busy, as bodies and answers took all of --body-memory, or those of their API key half.",
+			Name: "quotad_body_memory_refused_total",
+			Help: "Requests answered 503 too-busy, as bodies and answers took all of --body-memory, or those of their API key half.",
 		}, func() float64 { return float64(s.Memory.Refused()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "quotad_body_memory_over_share_total", Help: "Of quotad_body_memory_refused_total, those whose API key had half of --body-memory.",

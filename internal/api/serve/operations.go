@@ -39,7 +39,8 @@ type operationCounters struct{ Done, Replayed, refused, Failed prometheus.Counte
 // countOperations makes the counters of all kinds.
 func (m *metrics) countOperations(registry *prometheus.Registry) {
 	operations := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "quotad_operations_total", Help: "Refunds, reservations, their commits and releases, adjustments, and lines of imports by outcome; refused: it did not fit.",
+		Name: "quotad_operations_total",
+		Help: "Refunds, reservations, their commits and releases, adjustments, and lines of imports by outcome; refused: it did not fit.",
 	}, []string{"operation", "outcome"})
 	registry.MustRegister(operations)
 	m.Operations = map[string]operationCounters{}

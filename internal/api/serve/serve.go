@@ -203,7 +203,10 @@ const makeKey = ". An admin makes a key with POST /v1/keys, and on quotad's mach
 
 // wrongScope is the answer to a key of another scope.
 func wrongScope(has plans.Scope, needs apidoc.Access) *problem.Fault {
-	return &problem.Fault{Kind: problem.KindWrongScope, Detail: "this key has the scope " + string(has) + "; needed is " + needs.Scopes(), BearerError: "insufficient_scope"}
+	return &problem.Fault{
+		Kind: problem.KindWrongScope, Detail: "this key has the scope " + string(has) + "; needed is " + needs.Scopes(),
+		BearerError: "insufficient_scope",
+	}
 }
 
 // authorize checks the request's key against the route's scopes; admin may do everything. The

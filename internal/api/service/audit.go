@@ -39,7 +39,10 @@ func (s *Room) listAudit(c *serve.Call) (serve.Answer, error) {
 
 var auditParams = append([]apidoc.Param{
 	{Name: "actor", Type: "string", Doc: "Changes by this actor only: the id of a key, `command-line` or `start`."},
-	{Name: "target", Type: "string", Doc: "Changes of this and of all below it only, such as `customers/acme` or `customers/acme/overrides`. A key alone, such as `acme`, is of whatever has that key."},
+	{
+		Name: "target", Type: "string",
+		Doc: "Changes of this and of all below it only, such as `customers/acme` or `customers/acme/overrides`. A key alone, such as `acme`, is of whatever has that key.",
+	},
 	{Name: "from", Type: "date-time", Doc: "Changes then or later."},
 	{Name: "to", Type: "date-time", Doc: "Changes before."},
 }, request.Paging...)

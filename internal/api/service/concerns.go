@@ -77,7 +77,10 @@ func heldConcerns(nameless []accounts.Nameless) (all []client.Concern) {
 		case accounts.MaxNameless:
 			invoices = fmt.Sprintf("%d invoices or more are", n.Drafts)
 		}
-		all = append(all, client.Concern{Name: "seller_without_name", Text: fmt.Sprintf("%s held until the seller %s has a name: PUT /v1/sellers/%[2]s.", invoices, n.Seller)})
+		all = append(all, client.Concern{
+			Name: "seller_without_name",
+			Text: fmt.Sprintf("%s held until the seller %s has a name: PUT /v1/sellers/%[2]s.", invoices, n.Seller),
+		})
 	}
 	return all
 }

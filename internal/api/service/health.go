@@ -49,10 +49,25 @@ func (s *Room) serviceRoutes() []serve.Route {
 			Method: "GET", Pattern: "/readyz", Tag: "Service", ID: "readyz", Summary: "Whether to send requests here",
 			Response: reflect.TypeFor[client.Health](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotReady},
 		}, Handle: s.readyz},
-		{Operation: apidoc.Operation{Method: "GET", Pattern: "/", Tag: "Service", ID: "root", Summary: "Go to the documentation", Status: []int{http.StatusFound}}, Raw: s.ToDocs},
-		{Operation: apidoc.Operation{Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, Tag: "Service", ID: "metrics", Summary: "Metrics for Prometheus", Media: "text/plain", Status: serve.OK200}, Raw: s.serveMetrics},
-		{Operation: apidoc.Operation{Method: "GET", Pattern: "/openapi.json", Tag: "Service", ID: "openapi", Summary: "This document", Media: "application/json", Status: serve.OK200}, Raw: s.serveOpenAPI},
-		{Operation: apidoc.Operation{Method: "GET", Pattern: "/docs", Tag: "Service", ID: "docs", Summary: "This document as a page", Media: "text/html", Status: serve.OK200}, Raw: s.serveDocs},
-		{Operation: apidoc.Operation{Method: "GET", Pattern: "/problems/{name}", Tag: "Service", ID: "problem", Summary: "What a problem type means", Media: "text/html", Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound}}, Raw: s.serveProblem},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/", Tag: "Service", ID: "root", Summary: "Go to the documentation",
+			Status: []int{http.StatusFound},
+		}, Raw: s.ToDocs},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, Tag: "Service", ID: "metrics",
+			Summary: "Metrics for Prometheus", Media: "text/plain", Status: serve.OK200,
+		}, Raw: s.serveMetrics},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/openapi.json", Tag: "Service", ID: "openapi", Summary: "This document",
+			Media: "application/json", Status: serve.OK200,
+		}, Raw: s.serveOpenAPI},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/docs", Tag: "Service", ID: "docs", Summary: "This document as a page", Media: "text/html",
+			Status: serve.OK200,
+		}, Raw: s.serveDocs},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/problems/{name}", Tag: "Service", ID: "problem", Summary: "What a problem type means",
+			Media: "text/html", Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		}, Raw: s.serveProblem},
 	}
 }

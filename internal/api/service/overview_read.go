@@ -261,7 +261,10 @@ func (s *Room) showFull(ctx context.Context, full []quota.Full) ([]client.Full, 
 		f := &full[i]
 		at := slices.IndexFunc(customers, func(c *plans.Customer) bool { return c.ID == f.Customer })
 		if at >= 0 {
-			items = append(items, client.Full{Customer: customers[at].Key, Name: customers[at].Name, Meter: keys[f.Meter], Limit: f.Limit.Name, Mode: f.Limit.Mode.String(), Used: f.Used, Of: f.Of, Percent: f.Percent()})
+			items = append(items, client.Full{
+				Customer: customers[at].Key, Name: customers[at].Name, Meter: keys[f.Meter], Limit: f.Limit.Name,
+				Mode: f.Limit.Mode.String(), Used: f.Used, Of: f.Of, Percent: f.Percent(),
+			})
 		}
 	}
 	return items, nil

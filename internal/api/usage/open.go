@@ -136,10 +136,14 @@ func oneAttribute(q request.Query) (string, error) {
 
 func (s *Room) openReservationsRoute() serve.Route {
 	return serve.Route{Operation: apidoc.Operation{
-		Method: "GET", Pattern: "/v1/customers/{key}/reservations", Access: apidoc.EveryScope, Tag: "Backends", ID: "listReservations", Summary: "List a customer's open reservations",
+		Method: "GET", Pattern: "/v1/customers/{key}/reservations", Access: apidoc.EveryScope, Tag: "Backends", ID: "listReservations",
+		Summary: "List a customer's open reservations",
 		Params: append([]apidoc.Param{
 			{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
-			{Name: request.AttributeParam.Name, Names: request.AttributeParam.Names, Type: "string", Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`. Only reservations that hold units of the limits of this value are listed. At most one attribute may be given."},
+			{
+				Name: request.AttributeParam.Name, Names: request.AttributeParam.Names, Type: "string",
+				Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`. Only reservations that hold units of the limits of this value are listed. At most one attribute may be given.",
+			},
 		}, request.Paging...),
 		Response: reflect.TypeFor[client.List[client.OpenReservation]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
 	}, Handle: s.openReservations}

@@ -65,7 +65,10 @@ func (s *Room) refusals(c *serve.Call) (serve.Answer, error) {
 	}
 	meters, err := s.Store.MeterKeys(c.Ctx(), ids)
 	return serve.ListAnswer(store.Paged(found, limit, kind, periodAt), err, func(s quota.RefusalPeriod) client.RefusalPeriod {
-		return client.RefusalPeriod{Limit: s.Limit, Meter: meters[s.Meter], From: respond.Time(s.From), To: respond.Time(s.To), Units: s.Units, AdmittedAt: respond.InstantOrNull(s.Admits)}
+		return client.RefusalPeriod{
+			Limit: s.Limit, Meter: meters[s.Meter], From: respond.Time(s.From), To: respond.Time(s.To), Units: s.Units,
+			AdmittedAt: respond.InstantOrNull(s.Admits),
+		}
 	})
 }
 
@@ -108,7 +111,8 @@ var refusalParams = append([]apidoc.Param{
 
 func (s *Room) refusalRoute() serve.Route {
 	return serve.Route{Operation: apidoc.Operation{
-		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals", Summary: "When limits refused a customer's hits",
-		Params: refusalParams, Response: reflect.TypeFor[client.List[client.RefusalPeriod]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals",
+		Summary: "When limits refused a customer's hits",
+		Params:  refusalParams, Response: reflect.TypeFor[client.List[client.RefusalPeriod]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
 	}, Handle: s.refusals}
 }

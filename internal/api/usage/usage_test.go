@@ -40,7 +40,11 @@ func TestUsageByLocalDay(t *testing.T) {
 		{Start: micros("2026-03-29T22:00:00Z"), Denied: 16},
 	}
 	points := bucketUsage(hours, starts)
-	want := []client.UsagePoint{{UsageUnits: &client.UsageUnits{Admitted: 3, Denied: 1}}, {UsageUnits: &client.UsageUnits{Admitted: 12}}, {UsageUnits: &client.UsageUnits{Denied: 16}}}
+	want := []client.UsagePoint{
+		{UsageUnits: &client.UsageUnits{Admitted: 3, Denied: 1}},
+		{UsageUnits: &client.UsageUnits{Admitted: 12}},
+		{UsageUnits: &client.UsageUnits{Denied: 16}},
+	}
 	for i, p := range points {
 		if p.Admitted != want[i].Admitted || p.Denied != want[i].Denied || p.Start.UnixMicro() != starts[i] {
 			t.Errorf("point %d: %+v, want %+v", i, p, want[i])

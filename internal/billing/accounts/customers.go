@@ -51,7 +51,8 @@ func (c *Customer) OpenStart() int64 {
 const customerRows = `
 	SELECT o.customer_id, c.key, c.archived_at IS NOT NULL, c.erased_at IS NOT NULL, coalesce(t.key, ''), coalesce(t.now, $2::bigint), c.plan_id,
 		c.timezone, c.change, coalesce(t.change, 0),
-		a.currency, a.starts_at, a.starts_set_at, a.trial_ends_at, a.ends_at, a.ends_with_period, a.after_end, a.break_from, a.break_to, a.known_from, a.known_end, a.seller, a.buyer, a.taxes,
+		a.currency, a.starts_at, a.starts_set_at, a.trial_ends_at, a.ends_at, a.ends_with_period, a.after_end, a.break_from, a.break_to,
+		a.known_from, a.known_end, a.seller, a.buyer, a.taxes,
 		a.due_days, a.order_reference, a.notes, a.written, a.change,
 		o.chain, o.n, o.start_at, o.end_at, o.full_start, o.full_end, o.known_end, o.trial, o.plan_id, o.version, o.prices, o.base, o.opening_due, o.to_begin
 	FROM unnest($1::bigint[]) AS w (id)
@@ -93,7 +94,8 @@ func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
 	var base *billing.Base
 	err := row.Scan(&c.ID, &c.Key, &c.Archived, &c.Erased, &c.Clock, &c.Now, &c.plan,
 		&c.Zone, &c.Change, &c.ClockSet,
-		&currency, &a.StartsAt, &a.StartsSetAt, &a.TrialEndsAt, &a.EndsAt, &a.EndsWithPeriod, &a.AfterEnd, &a.BreakFrom, &a.BreakTo, &a.KnownFrom, &a.KnownEnd, &a.Seller, &buyer, &taxes,
+		&currency, &a.StartsAt, &a.StartsSetAt, &a.TrialEndsAt, &a.EndsAt, &a.EndsWithPeriod, &a.AfterEnd, &a.BreakFrom, &a.BreakTo, &a.KnownFrom,
+		&a.KnownEnd, &a.Seller, &buyer, &taxes,
 		&a.DueDays, &a.OrderReference, &a.Notes, &a.Written, &a.Change,
 		&c.chain, &c.n, &start, &end, &fullStart, &fullEnd, &knownEnd, &trial, &plan, &number, &prices, &base, &c.openingDue, &c.toBegin)
 	if err != nil {

@@ -148,7 +148,9 @@ func onMeter(ctx context.Context, w *store.Writing, price *plans.Price, of *plan
 	return plans.ForMeter(price, meter.Kind())
 }
 
-func (as *Accounts) writePrice(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, meter string, price *plans.Price) (*OwnPrice, error) {
+func (as *Accounts) writePrice(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, meter string,
+	price *plans.Price,
+) (*OwnPrice, error) {
 	from, restart, err := as.priceFrom(ctx, w, c, line, meter)
 	if err != nil {
 		return nil, err

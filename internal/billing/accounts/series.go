@@ -110,7 +110,8 @@ func checkSeries(ctx context.Context, w *store.Writing, old *Seller, in *SellerI
 		for _, s := range seriesOf(p.prefix) {
 			for _, other := range all {
 				if s != other && sameNumber(s.Prefix, other.Prefix) && len(c.bad) == 0 {
-					c.add(p.field, "must be another one: it could give a number that the seller's series with the prefix %q gives or gave, such as %s", other.Prefix, shared(s.Prefix, other.Prefix))
+					c.add(p.field, "must be another one: it could give a number that the seller's series with the prefix %q gives or gave, such as %s", other.Prefix,
+						shared(s.Prefix, other.Prefix))
 				}
 			}
 		}

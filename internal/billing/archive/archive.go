@@ -170,7 +170,8 @@ func (a *Archiver) Check(ctx context.Context, before time.Time) error {
 	case !before.Equal(time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)):
 		return RefusedError("it must be the first instant of a month, UTC, such as 2026-01-01T00:00:00Z")
 	case before.After(latest):
-		return RefusedError(fmt.Sprintf("it is too young: refunds, and billing periods that run, reach back a month. The latest that can be given now is %s", shown(latest)))
+		return RefusedError(fmt.Sprintf("it is too young: refunds, and billing periods that run, reach back a month. The latest that can be given now is %s",
+			shown(latest)))
 	}
 	was, err := usage.ReadArchive(ctx, a.Pool)
 	if err != nil {

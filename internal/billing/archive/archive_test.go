@@ -30,7 +30,8 @@ func world(t *testing.T) (url string, a *Archiver) {
 	pool := planstest.NewPool(t, url)
 	quotatest.SplitMonths(t.Context(), t, pool, in2026(1), 4)
 	for m := range time.Month(6) {
-		_, err := pool.Exec(t.Context(), `INSERT INTO usage (shard, customer, meter, hour, admitted, denied) VALUES (1, 7, 1, $1, 10, 2), (2, 8, 1, $1, 9223372036854775807, 0)`,
+		_, err := pool.Exec(t.Context(),
+			`INSERT INTO usage (shard, customer, meter, hour, admitted, denied) VALUES (1, 7, 1, $1, 10, 2), (2, 8, 1, $1, 9223372036854775807, 0)`,
 			in2026(m).Add(time.Hour).UnixMicro())
 		planstest.Must[any](t)(nil, err)
 	}
@@ -48,7 +49,8 @@ func TestArchivedMonthsComeBack(t *testing.T) {
 	if err != nil || len(report.Months) != 5 || report.GoneBefore != in2026(5).UnixMicro() {
 		t.Fatalf("%+v, %v", report, err)
 	}
-	if got := pgtest.Query[string](t, url, `SELECT string_agg(concat(customer, ' ', units, ' ', denied), ', ' ORDER BY customer) FROM archived_sums`); got != "7 50 10, 8 46116860184273879035 0" {
+	if got := pgtest.Query[string](t, url,
+		`SELECT string_agg(concat(customer, ' ', units, ' ', denied), ', ' ORDER BY customer) FROM archived_sums`); got != "7 50 10, 8 46116860184273879035 0" {
 		t.Errorf("the sums are %s", got)
 	}
 	// April was never made: its hours were in the default partition.
@@ -57,7 +59,8 @@ func TestArchivedMonthsComeBack(t *testing.T) {
 	}
 	down := func() error {
 		for {
-			if m, err := postgres.MigrateDown(t.Context(), url, migrations.FS, postgres.MigrateOptions{Lingering: testkit.Patience}); err != nil || strings.HasSuffix(m.Name, "_archive.sql") {
+			if m, err := postgres.MigrateDown(t.Context(), url, migrations.FS, postgres.MigrateOptions{Lingering: testkit.Patience}); err != nil ||
+				strings.HasSuffix(m.Name, "_archive.sql") {
 				return err
 			}
 		}

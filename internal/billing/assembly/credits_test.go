@@ -25,9 +25,12 @@ func TestCredits(t *testing.T) {
 		credits []billing.Credit
 		applied string
 	}{
-		"a credit pays what is due":               {[]billing.Credit{credit("a", 30, nil)}, "a -30"},
-		"a credit pays no more than is due":       {[]billing.Credit{credit("a", 130, nil), credit("b", 1, nil)}, "a -100"},
-		"what is left counts, not the amount":     {[]billing.Credit{credit("a", 30, func(c *billing.Credit) { c.LeftMinor = 10 }), credit("b", 30, func(c *billing.Credit) { c.LeftMinor = 0 })}, "a -10"},
+		"a credit pays what is due":         {[]billing.Credit{credit("a", 30, nil)}, "a -30"},
+		"a credit pays no more than is due": {[]billing.Credit{credit("a", 130, nil), credit("b", 1, nil)}, "a -100"},
+		"what is left counts, not the amount": {[]billing.Credit{
+			credit("a", 30, func(c *billing.Credit) { c.LeftMinor = 10 }),
+			credit("b", 30, func(c *billing.Credit) { c.LeftMinor = 0 }),
+		}, "a -10"},
 		"of another currency it does not count":   {[]billing.Credit{credit("a", 30, func(c *billing.Credit) { c.Currency = "EUR" })}, ""},
 		"one that expires at period_end does not": {[]billing.Credit{credit("a", 30, expires(30*day)), credit("b", 30, expires(30*day-1))}, ""},
 		"one that expires later counts":           {[]billing.Credit{credit("a", 30, expires(30*day+1))}, "a -30"},
@@ -36,7 +39,8 @@ func TestCredits(t *testing.T) {
 		}, "b -90,a -10"},
 		"then the earliest expiry": {[]billing.Credit{credit("a", 30, nil), credit("b", 30, expires(50*day)), credit("c", 30, expires(40*day))}, "c -30,b -30,a -30"},
 		"then promotional before paid": {[]billing.Credit{
-			credit("a", 30, func(c *billing.Credit) { c.Kind = billing.CreditPaid }), credit("b", 30, func(c *billing.Credit) { c.Kind, c.Seq = billing.CreditCarried, 1 }),
+			credit("a", 30, func(c *billing.Credit) { c.Kind = billing.CreditPaid }),
+			credit("b", 30, func(c *billing.Credit) { c.Kind, c.Seq = billing.CreditCarried, 1 }),
 			credit("c", 30, seq(9)),
 		}, "c -30,a -30,b -30"},
 		"then age": {[]billing.Credit{credit("a", 30, seq(3)), credit("b", 30, seq(2)), credit("c", 60, seq(1))}, "c -60,b -30,a -10"},

@@ -50,13 +50,14 @@ type Applied struct {
 	Minor   int64  // above 0; less what was returned already
 }
 
-// CreditNote credits lines of an invoice. earlier are all credit notes of it so far, and lines says
-// how each line stands, by n. applied is what credits pay of the invoice, in the order in which they came. The tax is that of all that is credited then, less that of what was credited before, at the invoice's
+// CreditNote credits lines of an invoice. earlier are all credit notes of it so far, and lines says how
+// each line stands, by n. applied is what credits pay of the invoice, in the order in which they came.
+// The tax is that of all that is credited then, less that of what was credited before, at the invoice's
 // rates. So the notes of a whole invoice add up to its tax.
 //
-// Errors: model.FieldErrors for a request that no invoice could meet; billing.StateError for an
-// invoice that is neither finalized nor paid, and for a credit note; billing.ErrTooMuch, with details, for more than is left of a line or of the total. A
-// line that is not above 0 has nothing left.
+// Errors: model.FieldErrors for a request that no invoice could meet; billing.StateError for an invoice
+// that is neither finalized nor paid, and for a credit note; billing.ErrTooMuch, with details, for more
+// than is left of a line or of the total. A line that is not above 0 has nothing left.
 func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]Standing, applied []Applied, request NoteRequest) (Note, error) {
 	if err := request.check(inv); err != nil {
 		return Note{}, err

@@ -182,20 +182,65 @@ func TestWhereTheMoneyOfANoteGoes(t *testing.T) {
 		want    billing.NoteMoney
 		back    string
 	}{
-		"open":                         {due: 1000, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 400}},
-		"open, to credits":             {due: 1000, amount: 400, to: assembly.ToCredits, want: billing.NoteMoney{OpenMinor: 400}},
-		"partly open":                  {due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 300, OutsideMinor: 100}},
-		"partly open, to credits":      {due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.ToCredits, want: billing.NoteMoney{OpenMinor: 300, CarriedMinor: 100}},
-		"paid":                         {due: 1000, paid: []billing.Payment{payment(1000)}, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 400}},
-		"paid by credits":              {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, amount: 900, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 700, ReturnedMinor: 200}, back: "gift 0 200"},
-		"the last comes first":         {applied: []assembly.Applied{gift, bought, rest}, due: 500, paid: []billing.Payment{payment(400), {N: 2, Kind: billing.PaymentCredits, AmountMinor: 100}}, amount: 1000, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 600, ReturnedMinor: 400}, back: "rest 2 100, gift 0 300"},
-		"after another note":           {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, earlier: []billing.NoteMoney{{OutsideMinor: 100}, {OutsideMinor: 100}}, amount: 600, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 500, ReturnedMinor: 100}, back: "gift 0 100"},
-		"after one to credits":         {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, earlier: []billing.NoteMoney{{CarriedMinor: 100}, {OutsideMinor: 100}}, amount: 600, to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 500, ReturnedMinor: 100}, back: "gift 0 100"},
-		"to credits after one outside": {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, earlier: []billing.NoteMoney{{CarriedMinor: 100}, {OutsideMinor: 100}}, amount: 600, to: assembly.ToCredits, want: billing.NoteMoney{CarriedMinor: 500, ReturnedMinor: 100}, back: "gift 0 100"},
-		"a gift alone":                 {applied: []assembly.Applied{gift}, paid: []billing.Payment{}, amount: 300, to: assembly.Outside, want: billing.NoteMoney{ReturnedMinor: 300}, back: "gift 0 300"},
-		"a gift alone, to credits":     {applied: []assembly.Applied{gift}, paid: []billing.Payment{}, amount: 300, to: assembly.ToCredits, want: billing.NoteMoney{ReturnedMinor: 300}, back: "gift 0 300"},
-		"paid by credits, to credits":  {applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, amount: 900, to: assembly.ToCredits, want: billing.NoteMoney{CarriedMinor: 700, ReturnedMinor: 200}, back: "gift 0 200"},
-		"a payment was reversed":       {applied: []assembly.Applied{gift}, due: 700, paid: []billing.Payment{{N: 1, Kind: billing.PaymentMoney, AmountMinor: 700, ReversedAt: new(int64)}}, amount: 800, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 700, ReturnedMinor: 100}, back: "gift 0 100"},
+		"open":             {due: 1000, amount: 400, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 400}},
+		"open, to credits": {due: 1000, amount: 400, to: assembly.ToCredits, want: billing.NoteMoney{OpenMinor: 400}},
+		"partly open": {
+			due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.Outside,
+			want: billing.NoteMoney{OpenMinor: 300, OutsideMinor: 100},
+		},
+		"partly open, to credits": {
+			due: 1000, paid: []billing.Payment{payment(700)}, amount: 400, to: assembly.ToCredits,
+			want: billing.NoteMoney{OpenMinor: 300, CarriedMinor: 100},
+		},
+		"paid": {
+			due: 1000, paid: []billing.Payment{payment(1000)}, amount: 400, to: assembly.Outside,
+			want: billing.NoteMoney{OutsideMinor: 400},
+		},
+		"paid by credits": {
+			applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, amount: 900,
+			to: assembly.Outside, want: billing.NoteMoney{OutsideMinor: 700, ReturnedMinor: 200}, back: "gift 0 200",
+		},
+		"the last comes first": {
+			applied: []assembly.Applied{gift, bought, rest}, due: 500, paid: []billing.Payment{
+				payment(400),
+				{N: 2, Kind: billing.PaymentCredits, AmountMinor: 100},
+			}, amount: 1000, to: assembly.Outside,
+			want: billing.NoteMoney{OutsideMinor: 600, ReturnedMinor: 400}, back: "rest 2 100, gift 0 300",
+		},
+		"after another note": {
+			applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)},
+			earlier: []billing.NoteMoney{{OutsideMinor: 100}, {OutsideMinor: 100}}, amount: 600, to: assembly.Outside,
+			want: billing.NoteMoney{OutsideMinor: 500, ReturnedMinor: 100}, back: "gift 0 100",
+		},
+		"after one to credits": {
+			applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)},
+			earlier: []billing.NoteMoney{{CarriedMinor: 100}, {OutsideMinor: 100}}, amount: 600, to: assembly.Outside,
+			want: billing.NoteMoney{OutsideMinor: 500, ReturnedMinor: 100}, back: "gift 0 100",
+		},
+		"to credits after one outside": {
+			applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)},
+			earlier: []billing.NoteMoney{{CarriedMinor: 100}, {OutsideMinor: 100}}, amount: 600, to: assembly.ToCredits,
+			want: billing.NoteMoney{CarriedMinor: 500, ReturnedMinor: 100}, back: "gift 0 100",
+		},
+		"a gift alone": {
+			applied: []assembly.Applied{gift}, paid: []billing.Payment{}, amount: 300, to: assembly.Outside,
+			want: billing.NoteMoney{ReturnedMinor: 300}, back: "gift 0 300",
+		},
+		"a gift alone, to credits": {
+			applied: []assembly.Applied{gift}, paid: []billing.Payment{}, amount: 300, to: assembly.ToCredits,
+			want: billing.NoteMoney{ReturnedMinor: 300}, back: "gift 0 300",
+		},
+		"paid by credits, to credits": {
+			applied: []assembly.Applied{gift, bought}, due: 500, paid: []billing.Payment{payment(500)}, amount: 900,
+			to: assembly.ToCredits, want: billing.NoteMoney{CarriedMinor: 700, ReturnedMinor: 200}, back: "gift 0 200",
+		},
+		"a payment was reversed": {
+			applied: []assembly.Applied{gift}, due: 700, paid: []billing.Payment{{
+				N: 1, Kind: billing.PaymentMoney,
+				AmountMinor: 700, ReversedAt: new(int64),
+			}}, amount: 800, to: assembly.Outside, want: billing.NoteMoney{OpenMinor: 700, ReturnedMinor: 100},
+			back: "gift 0 100",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := invoice(t, nil, 1000)

@@ -48,7 +48,8 @@ func TestTheUsageLineAloneIsThatOfTheInvoice(t *testing.T) {
 	}
 	of = trial(of)
 	line, _, _ = of.UsageLine(requests, 12_345)
-	if line.AmountMinor != 0 || line.Quantity != 12_345 || line.Included != 10 || len(line.Tiers) != 0 || line.Tiers == nil || line.Priced != (billing.Priced{}) || line.Applied != "" {
+	if line.AmountMinor != 0 || line.Quantity != 12_345 || line.Included != 10 || len(line.Tiers) != 0 || line.Tiers == nil ||
+		line.Priced != (billing.Priced{}) || line.Applied != "" {
 		t.Errorf("a trial: %+v", line)
 	}
 }

@@ -78,7 +78,10 @@ func rank(l *billing.Line, end int64) int {
 	if l.Kind == billing.LineBase && l.From >= end {
 		return 4
 	}
-	return slices.Index([]string{billing.LineBase, billing.LineUsage, billing.LineMinimum, billing.LineUnused, "", billing.LineCorrection, billing.LineCharge}, l.Kind)
+	return slices.Index([]string{
+		billing.LineBase, billing.LineUsage, billing.LineMinimum, billing.LineUnused, "", billing.LineCorrection,
+		billing.LineCharge,
+	}, l.Kind)
 }
 
 func TestWhatHoldsOfEachInvoice(t *testing.T) {

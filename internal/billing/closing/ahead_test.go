@@ -55,7 +55,8 @@ func TestBringBackStopsAtAClosedPeriod(t *testing.T) {
 	if !d.Allowed || d.At != end || d.Ahead != end-early {
 		t.Errorf("a hit after it: %s", d.String())
 	}
-	if closed := pgtest.Query[int64](t, w.url, fmt.Sprintf("SELECT coalesce(sum(admitted), 0)::bigint FROM usage WHERE customer = %d AND hour < %d", id, end)); closed != 3 {
+	if closed := pgtest.Query[int64](t, w.url, fmt.Sprintf("SELECT coalesce(sum(admitted), 0)::bigint FROM usage WHERE customer = %d AND hour < %d", id,
+		end)); closed != 3 {
 		t.Errorf("%d units are booked in the closed period, want 3", closed)
 	}
 }

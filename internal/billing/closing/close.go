@@ -78,7 +78,8 @@ func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	}
 	dueAt := func(id, at int64) { jobs[id].over = at > jobs[id].c.Now }
 	b := new(pgx.Batch)
-	if err := errors.Join(accounts.QueuePeriods(b, periods), w.invoices.QueueDrafts(b, drafts), w.accounts.QueueNext(ctx, b, open, dueAt), events.Queue(b, ends...)); err != nil {
+	if err := errors.Join(accounts.QueuePeriods(b, periods), w.invoices.QueueDrafts(b, drafts), w.accounts.QueueNext(ctx, b, open, dueAt),
+		events.Queue(b, ends...)); err != nil {
 		return err
 	}
 	invoices.QueueDropDead(b, closed)
@@ -244,7 +245,8 @@ type job struct {
 // concernsOne reports whether an error may be due to what one customer's rows hold.
 func concernsOne(err error) bool {
 	return errors.Is(err, errTooLong) || !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrNoSession) && !errors.Is(err, session.ErrBusy) &&
-		!errors.Is(err, session.ErrOutcomeUnknown) && !errors.Is(err, session.ErrStopped) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+		!errors.Is(err, session.ErrOutcomeUnknown) && !errors.Is(err, session.ErrStopped) && !errors.Is(err, context.Canceled) &&
+		!errors.Is(err, context.DeadlineExceeded)
 }
 
 // errTooLong: a transaction was given up, and the database may well be there.

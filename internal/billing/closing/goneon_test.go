@@ -117,13 +117,19 @@ func TestUnusedThatWentOnIsOfWhatIsLeft(t *testing.T) {
 				Lines: []assembly.NoteLine{{N: 1, AmountMinor: 2000}}, Reason: "x", To: assembly.Outside,
 			}, "a", 1)
 			return err
-		}, []string{aprilOpening, "credit_note 04-01..05-01 paid -2000 due 0: base 0 -2000", "period 04-16..05-01 finalized 1000 due 1000: usage 2000 2000, unused 0 -1000"}},
+		}, []string{
+			aprilOpening, "credit_note 04-01..05-01 paid -2000 due 0: base 0 -2000",
+			"period 04-16..05-01 finalized 1000 due 1000: usage 2000 2000, unused 0 -1000",
+		}},
 		{"void", func(w *world, opening *billing.Invoice) error {
 			return w.void(opening, false)
 		}, []string{strings.Replace(aprilOpening, "finalized", "void", 1), "period 04-16..05-01 finalized 2000 due 2000: usage 2000 2000"}},
 		{"void and made again", func(w *world, opening *billing.Invoice) error {
 			return w.void(opening, true)
-		}, []string{strings.Replace(aprilOpening, "finalized", "void", 1), aprilOpening, "period 04-16..05-01 finalized 500 due 500: usage 2000 2000, unused 0 -1500"}},
+		}, []string{
+			strings.Replace(aprilOpening, "finalized", "void", 1), aprilOpening,
+			"period 04-16..05-01 finalized 500 due 500: usage 2000 2000, unused 0 -1500",
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, id := cutInApril(t)

@@ -66,7 +66,8 @@ func nodeBy(t testing.TB, url string, now func(context.Context) (int64, error), 
 		cancel()
 		<-ended
 	})
-	w.engine = planstest.OpenEngine(t, url, pool, w.catalog.Fresh, append([]func(*quota.Options){func(o *quota.Options) { o.Now, o.AlsoAdjusted = now, invoices.OpenAdjustments }}, change...)...)
+	w.engine = planstest.OpenEngine(t, url, pool, w.catalog.Fresh,
+		append([]func(*quota.Options){func(o *quota.Options) { o.Now, o.AlsoAdjusted = now, invoices.OpenAdjustments }}, change...)...)
 	w.accounts = accounts.New(w.store, hooks)
 	w.invoices = invoices.New(w.accounts, time.Hour)
 	w.worker = New(Options{

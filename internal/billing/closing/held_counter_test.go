@@ -61,7 +61,8 @@ func TestAHeldCounter(t *testing.T) {
 	if n, _ := w.worker.Standing(); n != 1 || w.log.Count("customer="+key+" ") == 0 {
 		t.Errorf("after a minute %d customers are blocked", n)
 	}
-	if why := pgtest.Query[string](t, w.url, `SELECT blocked FROM open_periods WHERE customer_id = (SELECT min(id) FROM customers)`); !strings.HasPrefix(why, "others keep its rows busy since 20") {
+	if why := pgtest.Query[string](t, w.url,
+		`SELECT blocked FROM open_periods WHERE customer_id = (SELECT min(id) FROM customers)`); !strings.HasPrefix(why, "others keep its rows busy since 20") {
 		t.Errorf("it is blocked: %s", why)
 	}
 	w.check(holder.Rollback(w.Context()))

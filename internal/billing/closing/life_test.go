@@ -89,7 +89,8 @@ func TestUsageIsFreeBetweenTwoChains(t *testing.T) {
 	w.account("")
 	w.clock("2026-04-01T01:00:10Z")
 	last := w.stored(id)[3:]
-	if got, want := said(last), "period 03-01..03-11 finalized 645 due 645: base 0 645, usage 0 0"; !strings.HasPrefix(got, want) || len(last) != 2 || last[1].Lines[1].Quantity != 0 {
+	if got, want := said(last), "period 03-01..03-11 finalized 645 due 645: base 0 645, usage 0 0"; !strings.HasPrefix(got, want) || len(last) != 2 ||
+		last[1].Lines[1].Quantity != 0 {
 		t.Errorf("%s", got)
 	}
 }
@@ -102,7 +103,10 @@ func TestVoidAndReissue(t *testing.T) {
 	w.hit("acme", "api", 100)
 	_, _, _, err := w.invoices.Charge(t.Context(), "acme", billing.Charge{ID: "setup", Description: "Setup", Currency: "USD", AmountMinor: 500}, 1)
 	w.check(err)
-	_, _, _, err = w.invoices.Grant(t.Context(), "acme", billing.Credit{ID: "gift", Kind: billing.CreditPromotional, AmountMinor: 1000, Currency: "USD", Priority: 50}, 1)
+	_, _, _, err = w.invoices.Grant(t.Context(), "acme", billing.Credit{
+		ID: "gift", Kind: billing.CreditPromotional, AmountMinor: 1000, Currency: "USD",
+		Priority: 50,
+	}, 1)
 	w.check(err)
 	w.clock("2026-02-01T01:00:10Z")
 	w.says(id, "period 01-01..02-01 finalized 2600 due 1600: base 0 2000, usage 100 100, charge 0 500")
@@ -343,7 +347,8 @@ func TestTermsWhileTheClockIsBack(t *testing.T) {
 			if cut {
 				w.clock("2026-02-15T00:00:00Z")
 				write("ahead", true)
-				want = append(want, "period 02-01..02-15 finalized 1100 due 1100: base 0 1000, usage 100 100", "period 02-15..03-01 finalized 4500 due 4500: base 0 4500, usage 0 0")
+				want = append(want, "period 02-01..02-15 finalized 1100 due 1100: base 0 1000, usage 100 100",
+					"period 02-15..03-01 finalized 4500 due 4500: base 0 4500, usage 0 0")
 			} else {
 				want = append(want, "period 02-01..03-01 finalized 2100 due 2100: base 0 2000, usage 100 100")
 			}

@@ -48,7 +48,10 @@ func TestTheQueueFollowsInvoices(t *testing.T) {
 		w.queued("another came", id, 5, 6)
 		w.clock("2026-02-01T01:00:10Z")
 		w.queued("its invoice is final", id)
-		for _, sql := range []string{`UPDATE line_adjustments SET cost = 7`, `UPDATE line_adjustments SET at = at`, `UPDATE line_adjustments SET hour = 7`, `DELETE FROM line_adjustments`} {
+		for _, sql := range []string{
+			`UPDATE line_adjustments SET cost = 7`, `UPDATE line_adjustments SET at = at`, `UPDATE line_adjustments SET hour = 7`,
+			`DELETE FROM line_adjustments`,
+		} {
 			if _, err := w.store.Pool().Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "lines cannot be changed") {
 				t.Errorf("%s: %v", sql, err)
 			}
@@ -75,7 +78,8 @@ func TestTheQueueFollowsInvoices(t *testing.T) {
 		}
 		if reissue {
 			w.queued("the reissue is final", id)
-			want = append(want, "period 02-01..03-01 finalized 2078 due 2078: base 0 2000, usage 8 8, correction 70 70", "period 03-01..04-01 finalized 2000 due 2000: base 0 2000, usage 0 0")
+			want = append(want, "period 02-01..03-01 finalized 2078 due 2078: base 0 2000, usage 8 8, correction 70 70",
+				"period 03-01..04-01 finalized 2000 due 2000: base 0 2000, usage 0 0")
 		} else {
 			w.queued("february is written off", id)
 			want = append(want, "period 03-01..04-01 finalized 2070 due 2070: base 0 2000, usage 0 0, correction 70 70")
@@ -87,7 +91,8 @@ func TestTheQueueFollowsInvoices(t *testing.T) {
 				if l := &i.Lines[n]; l.Kind == billing.LineCorrection {
 					u, err := w.invoices.LineUsage(t.Context(), i.ID, l.N, plans.Page{})
 					w.check(err)
-					if len(u.Adjustments) != 1 || u.Adjustments[0].Cost != 70 || u.Adjustments[0].Reason != "a test" || u.Adjustments[0].At < planstest.Instant("2026-02-01T01:00:10Z") {
+					if len(u.Adjustments) != 1 || u.Adjustments[0].Cost != 70 || u.Adjustments[0].Reason != "a test" ||
+						u.Adjustments[0].At < planstest.Instant("2026-02-01T01:00:10Z") {
 						t.Errorf("%+v", u)
 					}
 				}
@@ -133,7 +138,8 @@ func TestWhatNobodyTakesLeavesTheQueue(t *testing.T) {
 	w.queued("it was taken before", other)
 	w.clock("2026-05-01T01:00:10Z")
 	w.says(other, "period 01-05..02-01 finalized 1742 due 1742: base 0 1742, usage 0 0", "period 02-01..03-01 finalized 2000 due 2000: base 0 2000, usage 0 0",
-		"period 03-01..04-01 finalized 2060 due 2060: base 0 2000, usage 0 0, correction 60 60", "period 04-01..05-01 finalized 2000 due 2000: base 0 2000, usage 0 0")
+		"period 03-01..04-01 finalized 2060 due 2060: base 0 2000, usage 0 0, correction 60 60",
+		"period 04-01..05-01 finalized 2000 due 2000: base 0 2000, usage 0 0")
 }
 
 // A draft that is held keeps what it will count, however many periods close meanwhile.

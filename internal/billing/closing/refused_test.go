@@ -123,11 +123,15 @@ var refusals = []refusal{
 	},
 	{"a draft's line moves to a finalized invoice", `UPDATE invoice_lines SET invoice_id = FINAL, n = n + 50 WHERE invoice_id = DRAFT`, "lines cannot be changed"},
 	{"a finalized invoice's line moves to a draft", `UPDATE invoice_lines SET invoice_id = DRAFT, n = n + 50 WHERE invoice_id = FINAL`, "lines cannot be changed"},
-	{"an adjustment comes to a finalized invoice", `INSERT INTO line_adjustments VALUES (FINAL, ACME, 1, 0, gen_random_uuid(), 1, 0, '')`, "lines cannot be changed"},
+	{
+		"an adjustment comes to a finalized invoice", `INSERT INTO line_adjustments VALUES (FINAL, ACME, 1, 0, gen_random_uuid(), 1, 0, '')`,
+		"lines cannot be changed",
+	},
 	{"all adjustments' places are deleted", `TRUNCATE line_adjustments`, "cannot be emptied"},
 
 	{"a finalized invoice is paid", payAll + `UPDATE invoices SET status = 'paid' WHERE id = FINAL`, ok},
-	{"a finalized invoice is paid, and something is open", strings.Replace(payAll, "amount_due_minor,", "amount_due_minor - 1,", 1) + `UPDATE invoices SET status = 'paid' WHERE id = FINAL`, "cannot become"},
+	{"a finalized invoice is paid, and something is open", strings.Replace(payAll, "amount_due_minor,", "amount_due_minor - 1,", 1) +
+		`UPDATE invoices SET status = 'paid' WHERE id = FINAL`, "cannot become"},
 	{"a finalized invoice is paid by nothing", `UPDATE invoices SET status = 'paid' WHERE id = FINAL`, "cannot become"},
 	{"a finalized invoice becomes void", `UPDATE invoices SET status = 'void', void_reason = 'x' WHERE id = FINAL`, ok},
 	{"a finalized invoice is credited", payAll + `UPDATE invoices SET status = 'credited' WHERE id = FINAL`, ok},

@@ -76,7 +76,8 @@ func New(o Options) *Worker {
 		o.Pace = DefaultPace
 	}
 	w := &Worker{
-		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: o.Accounts.Within(), fenceTime: cmp.Or(o.FenceTime, fenceTime),
+		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: o.Accounts.Within(),
+		fenceTime:  cmp.Or(o.FenceTime, fenceTime),
 		wakeAtOnce: wakeAtOnce,
 	}
 	w.size.Store(batchLeast)
@@ -329,7 +330,14 @@ func (w *Worker) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job)
 	for _, kind := range []struct {
 		name string
 		do   func(context.Context, pgx.Tx, []*job) error
-	}{{accounts.StepBegin, beginPeriods}, {accounts.StepClose, w.closePeriods}, {accounts.StepOpening, w.makeOpenings}, {accounts.StepOwed, w.makeExtras}, {accounts.StepExpire, expireCredits}, {accounts.StepFinalize, w.finalizeDrafts}} {
+	}{
+		{accounts.StepBegin, beginPeriods},
+		{accounts.StepClose, w.closePeriods},
+		{accounts.StepOpening, w.makeOpenings},
+		{accounts.StepOwed, w.makeExtras},
+		{accounts.StepExpire, expireCredits},
+		{accounts.StepFinalize, w.finalizeDrafts},
+	} {
 		due := jobs[kind.name]
 		if len(due) == 0 {
 			continue

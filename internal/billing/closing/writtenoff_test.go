@@ -20,9 +20,15 @@ func TestVoidBaseIsNotGivenBack(t *testing.T) {
 		want    string // what the period's own invoice says; "": there is none
 	}{
 		{"an opening", billing.KindOpening, "2026-01-01T01:00:10Z", "2026-01-11T08:00:00Z", false, ""},
-		{"an opening that is made again", billing.KindOpening, "2026-01-01T01:00:10Z", "2026-01-11T08:00:00Z", true, "period 01-01..01-11 paid -1860 due 0: unused 0 -1860"},
+		{
+			"an opening that is made again", billing.KindOpening, "2026-01-01T01:00:10Z", "2026-01-11T08:00:00Z", true,
+			"period 01-01..01-11 paid -1860 due 0: unused 0 -1860",
+		},
 		{"the period before", billing.KindPeriod, "2026-02-01T01:00:10Z", "2026-02-10T08:00:00Z", false, ""},
-		{"the period before, made again", billing.KindPeriod, "2026-02-01T01:00:10Z", "2026-02-10T08:00:00Z", true, "period 02-01..02-10 paid -1860 due 0: unused 0 -1860"},
+		{
+			"the period before, made again", billing.KindPeriod, "2026-02-01T01:00:10Z", "2026-02-10T08:00:00Z", true,
+			"period 02-01..02-10 paid -1860 due 0: unused 0 -1860",
+		},
 	} {
 		w := newWorld(t)
 		in := plans.PlanInput{Name: "Ahead", Currency: "USD", Interval: "month", IntervalCount: 1, BasePriceMinor: 2790, BaseIn: plans.InAdvance}

@@ -171,7 +171,10 @@ func TestLimitsTogetherAreExact(t *testing.T) {
 // Where hours do not start with the clock's, a clock's window cannot be played; the calendar's can.
 func TestZonesOfBrokenHours(t *testing.T) {
 	for zone, want := range map[string]How{"UTC": ByHour, "Europe/Berlin": ByHour, "Asia/Kathmandu": Bounds, "Australia/Adelaide": Bounds} {
-		p := planOf(t, []model.Spec{{Name: "x", Algorithm: "fixed_window", Limit: 5, Window: "1h"}, {Name: "y", Algorithm: "fixed_window", Limit: 5, Window: "calendar_day"}})
+		p := planOf(t, []model.Spec{
+			{Name: "x", Algorithm: "fixed_window", Limit: 5, Window: "1h"},
+			{Name: "y", Algorithm: "fixed_window", Limit: 5, Window: "calendar_day"},
+		})
 		sheet := New(p, from, from+30*day)
 		sheet.Add(&Customer{Periods: periods(t, zone), InForce: p}, []Used{{Meter: "m"}})
 		if got := sheet.Limits; got[0].Draft.How != want || got[1].Draft.How != ByHour {

@@ -29,8 +29,10 @@ func CSV(inv *billing.Invoice) ([]byte, error) {
 	for i := range inv.Lines {
 		l := &inv.Lines[i]
 		rows = append(rows, []string{
-			cell(inv.ID), cell(inv.Number), inv.Status, cell(inv.CustomerKey), strconv.Itoa(l.N), l.Kind, cell(l.Meter), cell(l.Description), instant(&l.From), instant(&l.To),
-			number(l.Quantity), number(l.Included), strconv.Itoa(l.PlanVersion), inv.Currency, number(l.AmountMinor), rating.Format(l.AmountMinor, exponent), cell(l.Corrects()),
+			cell(inv.ID), cell(inv.Number), inv.Status, cell(inv.CustomerKey), strconv.Itoa(l.N), l.Kind, cell(l.Meter), cell(l.Description), instant(&l.From),
+			instant(&l.To),
+			number(l.Quantity), number(l.Included), strconv.Itoa(l.PlanVersion), inv.Currency, number(l.AmountMinor), rating.Format(l.AmountMinor, exponent),
+			cell(l.Corrects()),
 			l.UnitPrice, aboveZero(l.PackageSize), l.PackagePrice, tierCell(l.Tiers), l.Applied, l.Level.By, l.Level.Exact,
 		})
 	}
@@ -79,7 +81,8 @@ func InvoicesCSV(list []billing.Invoice) ([]byte, error) {
 		inv := &list[i]
 		exponent, _ := plans.Exponent(inv.Currency)
 		row := []string{
-			cell(inv.ID), cell(inv.Number), inv.Kind, inv.Status, cell(inv.CustomerKey), inv.Currency, instant(&inv.PeriodStart), instant(&inv.PeriodEnd), strconv.Itoa(inv.PriceVersion),
+			cell(inv.ID), cell(inv.Number), inv.Kind, inv.Status, cell(inv.CustomerKey), inv.Currency, instant(&inv.PeriodStart), instant(&inv.PeriodEnd),
+			strconv.Itoa(inv.PriceVersion),
 		}
 		amounts := []int64{inv.SubtotalMinor, inv.TaxMinor, inv.TotalMinor, inv.CreditsMinor, inv.AmountDueMinor}
 		for _, minor := range amounts {
@@ -89,7 +92,8 @@ func InvoicesCSV(list []billing.Invoice) ([]byte, error) {
 			row = append(row, rating.Format(minor, exponent))
 		}
 		rows = append(rows, append(row,
-			instant(inv.FinalizedAt), instant(inv.DueAt), cell(inv.Seller.Key), cell(inv.Seller.Name), cell(inv.Buyer.Name), cell(inv.Buyer.Country), cell(inv.Buyer.TaxID),
+			instant(inv.FinalizedAt), instant(inv.DueAt), cell(inv.Seller.Key), cell(inv.Seller.Name), cell(inv.Buyer.Name), cell(inv.Buyer.Country),
+			cell(inv.Buyer.TaxID),
 			cell(inv.Held), cell(inv.Of), cell(inv.Reference), cell(inv.VoidReason),
 			cell(inv.Reason), cell(inv.TestClock), instant(inv.PaidAt),
 			number(inv.CreditedMinor), rating.Format(inv.CreditedMinor, exponent), number(inv.OpenMinor()), rating.Format(inv.OpenMinor(), exponent),

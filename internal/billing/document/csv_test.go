@@ -93,8 +93,14 @@ func TestNoCellIsAFormula(t *testing.T) {
 		line := ofLines(t, inv)[0]
 		content, err := document.InvoicesCSV([]billing.Invoice{inv})
 		row := records(t, content, err)[0]
-		cells := map[string]string{"description": line["description"], "meter": line["meter"], "customer of a line": line["customer"], "number of a line": line["number"]}
-		for _, name := range []string{"number", "customer", "buyer_name", "buyer_tax_id", "buyer_country", "seller_name", "reference", "void_reason", "held", "order_reference", "seller_country", "seller_tax_id", "seller_registration"} {
+		cells := map[string]string{
+			"description": line["description"], "meter": line["meter"], "customer of a line": line["customer"],
+			"number of a line": line["number"],
+		}
+		for _, name := range []string{
+			"number", "customer", "buyer_name", "buyer_tax_id", "buyer_country", "seller_name", "reference", "void_reason",
+			"held", "order_reference", "seller_country", "seller_tax_id", "seller_registration",
+		} {
 			cells[name] = row[name]
 		}
 		for name, got := range cells {
@@ -177,8 +183,10 @@ func TestInvoicesAreRows(t *testing.T) {
 func TestLinesSayTheirPriceInCSV(t *testing.T) {
 	rows := ofLines(t, priced())
 	for n, want := range []string{
-		"calls|1040|1000|0.05|||||200", "idle|0|0|0.05|||||0", "mails|2001|0||1000|2|||600", "texts|3|2||1000|2|||200", "space|30|0||||up to 100: 30 × 0.1 + 5 = 8.0000||800",
-		"least|0|0|0.05||||minimum|500", "most|1000000|0|0.05||||maximum|350", "inside|7|1000|0.000001|||||0", "given|-7|0|1|||||0", "before|12|0||||||24", "mails|5000|0||1000|2|||800",
+		"calls|1040|1000|0.05|||||200", "idle|0|0|0.05|||||0", "mails|2001|0||1000|2|||600", "texts|3|2||1000|2|||200",
+		"space|30|0||||up to 100: 30 × 0.1 + 5 = 8.0000||800",
+		"least|0|0|0.05||||minimum|500", "most|1000000|0|0.05||||maximum|350", "inside|7|1000|0.000001|||||0", "given|-7|0|1|||||0", "before|12|0||||||24",
+		"mails|5000|0||1000|2|||800",
 	} {
 		var got []string
 		for _, name := range []string{"meter", "quantity", "included", "unit_price", "package_size", "package_price", "tiers", "applied", "amount_minor"} {

@@ -67,7 +67,8 @@ func TestKindsAndStatusesSayWhatTheyAre(t *testing.T) {
 	for name, want := range map[string]struct{ has, lacks []string }{
 		"open": {
 			[]string{
-				"Invoice Q-17 Open", "€2,414.79 due by 15 Apr 2026", "Due 15 Apr 2026", "Subtotal €2,113.27", "VAT 19% on €2,113.27 €401.52", "Total €2,514.79", "Credits −€100.00", "Amount due €2,414.79",
+				"Invoice Q-17 Open", "€2,414.79 due by 15 Apr 2026", "Due 15 Apr 2026", "Subtotal €2,113.27", "VAT 19% on €2,113.27 €401.52", "Total €2,514.79",
+				"Credits −€100.00", "Amount due €2,414.79",
 				"100,000 included", "Up to 500,000 500,000 × €0.001 €500.00", "Above 1,000,000 134,567 × €0.0003 and €3.0866 flat €43.4567", "250 × €0.10 250 €25.00",
 				"21 Mar – 31 Mar 2026 −€3.23", "1 Apr – 30 Apr 2026", "20,000 billed before At €0.0005 each −5,000 −€2.50", "10 Mar 2026 €1,200.00",
 				"Ακμή Εμπορική Α.Ε.", "Tax ID EL999999999", "Period 1 Mar – 31 Mar 2026", "Dates are those of the time zone UTC.",
@@ -76,29 +77,55 @@ func TestKindsAndStatusesSayWhatTheyAre(t *testing.T) {
 		},
 		"priced": {
 			[]string{
-				"1 Meter calls Quantity 1,040 1,000 included 40 × €0.05 1,040 €2.00", "3 packages of 1,000 × €2.00", "2 included 1 package of 1,000 × €2.00", "Up to 100 30 × €0.10 and €5.00 flat €8.00",
-				"6 Meter least Quantity 0 0 × €0.05 Minimum of €5.00 applied 0 €5.00", "1,000,000 × €0.05 Maximum of €3.50 applied", "1,000 included 0 × €0.000001 7 €0.00", "9 Meter given Quantity −7 0 × €1.00 −7 €0.00",
+				"1 Meter calls Quantity 1,040 1,000 included 40 × €0.05 1,040 €2.00", "3 packages of 1,000 × €2.00", "2 included 1 package of 1,000 × €2.00",
+				"Up to 100 30 × €0.10 and €5.00 flat €8.00",
+				"6 Meter least Quantity 0 0 × €0.05 Minimum of €5.00 applied 0 €5.00", "1,000,000 × €0.05 Maximum of €3.50 applied",
+				"1,000 included 0 × €0.000001 7 €0.00", "9 Meter given Quantity −7 0 × €1.00 −7 €0.00",
 				"10 Meter before Quantity 12 12 €0.24", "2,001 billed before At €2.00 for every 1,000 begun 5,000 €8.00",
 			},
 			[]string{"idle", "2 Meter"},
 		},
-		"draft":         {[]string{"Draft invoice Draft", "€2,414.79 so far", "This is a draft.", "Amount so far €2,414.79"}, []string{"Q-17", "Due", "Amount due", "Open"}},
-		"upcoming":      {[]string{"Upcoming invoice"}, []string{"Q-17"}},
-		"held":          {[]string{"Draft invoice Held", "This invoice is held and cannot be sent yet: an amount of 10¹⁵"}, nil},
-		"paid":          {[]string{"Invoice Q-17 Paid Paid on 9 Apr 2026", "Paid 9 Apr 2026", "Payment SEPA 2026-04-09 / 4711", "Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
-		"partly":        {[]string{"Invoice Q-17 Partly paid €1,000.00 due by 15 Apr 2026", "Payment part 1", "Credits −€100.00 Paid on 5 Apr 2026 −€1,000.00 Credits applied on 8 Apr 2026 −€414.79 Amount due €1,000.00"}, []string{"bounced", "€0.09"}},
+		"draft": {
+			[]string{"Draft invoice Draft", "€2,414.79 so far", "This is a draft.", "Amount so far €2,414.79"},
+			[]string{"Q-17", "Due", "Amount due", "Open"},
+		},
+		"upcoming": {[]string{"Upcoming invoice"}, []string{"Q-17"}},
+		"held":     {[]string{"Draft invoice Held", "This invoice is held and cannot be sent yet: an amount of 10¹⁵"}, nil},
+		"paid": {[]string{
+			"Invoice Q-17 Paid Paid on 9 Apr 2026", "Paid 9 Apr 2026", "Payment SEPA 2026-04-09 / 4711",
+			"Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Open €0.00",
+		}, []string{"due", "Due"}},
+		"partly": {[]string{
+			"Invoice Q-17 Partly paid €1,000.00 due by 15 Apr 2026", "Payment part 1",
+			"Credits −€100.00 Paid on 5 Apr 2026 −€1,000.00 Credits applied on 8 Apr 2026 −€414.79 Amount due €1,000.00",
+		}, []string{"bounced", "€0.09"}},
 		"in-many-parts": {[]string{"Credits −€100.00 Paid −€13.00 Amount due €2,401.79"}, nil},
-		"void":          {[]string{"Invoice Q-17 Void", "Nothing to pay", "This invoice is void.", "Reason: Sent to the wrong company"}, []string{"due", "Due", "Open"}},
-		"credited":      {[]string{"Invoice Q-17 Credited Nothing to pay", "Credit notes cover all of this invoice.", "Credit notes −€2,514.79 Given back €100.00 Open €0.00"}, []string{"due", "Due"}},
-		"reissue":       {[]string{"This invoice replaces invoice Q-9."}, nil},
-		"less":          {[]string{"€1,700.79 due by 15 Apr 2026", "Total €2,514.79", "Credits −€100.00", "Credit notes −€714.00", "Amount due €1,700.79"}, nil},
-		"less-paid":     {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€1,700.79 Credit notes −€714.00 Open €0.00"}, []string{"due", "Due", "Given back"}},
-		"given-back":    {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Credit notes −€714.00 Given back €714.00 Open €0.00"}, []string{"due", "Due"}},
-		"nothing-open":  {[]string{"Invoice Q-17 Settled Nothing to pay", "Credit notes −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
-		"beyond":        {[]string{"Settled Nothing to pay", "Credits −€100.00 Credit notes −€2,450.00 Given back €35.21 Open €0.00"}, []string{"due", "Due", "Paid"}},
-		"inclusive":     {[]string{"Total €2,113.27 Includes State tax 6.25% on €1,950.00 €121.88 Includes City tax 2.125% on €1,950.00 €41.39 Amount due €2,113.27"}, []string{"Subtotal"}},
-		"opening":       {[]string{"Total €49.00 Amount due €49.00"}, []string{"Subtotal", "Credits"}},
-		"credit-note":   {[]string{"Credit note Q-18", "€714.00 credited", "This note credits invoice Q-17.", "VAT 19% on −€600.00 −€114.00", "Total credited −€714.00"}, []string{"Amount due", "Paid", "Open"}},
+		"void": {
+			[]string{"Invoice Q-17 Void", "Nothing to pay", "This invoice is void.", "Reason: Sent to the wrong company"},
+			[]string{"due", "Due", "Open"},
+		},
+		"credited": {[]string{
+			"Invoice Q-17 Credited Nothing to pay", "Credit notes cover all of this invoice.",
+			"Credit notes −€2,514.79 Given back €100.00 Open €0.00",
+		}, []string{"due", "Due"}},
+		"reissue":      {[]string{"This invoice replaces invoice Q-9."}, nil},
+		"less":         {[]string{"€1,700.79 due by 15 Apr 2026", "Total €2,514.79", "Credits −€100.00", "Credit notes −€714.00", "Amount due €1,700.79"}, nil},
+		"less-paid":    {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€1,700.79 Credit notes −€714.00 Open €0.00"}, []string{"due", "Due", "Given back"}},
+		"given-back":   {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Credit notes −€714.00 Given back €714.00 Open €0.00"}, []string{"due", "Due"}},
+		"nothing-open": {[]string{"Invoice Q-17 Settled Nothing to pay", "Credit notes −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
+		"beyond": {
+			[]string{"Settled Nothing to pay", "Credits −€100.00 Credit notes −€2,450.00 Given back €35.21 Open €0.00"},
+			[]string{"due", "Due", "Paid"},
+		},
+		"inclusive": {
+			[]string{"Total €2,113.27 Includes State tax 6.25% on €1,950.00 €121.88 Includes City tax 2.125% on €1,950.00 €41.39 Amount due €2,113.27"},
+			[]string{"Subtotal"},
+		},
+		"opening": {[]string{"Total €49.00 Amount due €49.00"}, []string{"Subtotal", "Credits"}},
+		"credit-note": {[]string{
+			"Credit note Q-18", "€714.00 credited", "This note credits invoice Q-17.", "VAT 19% on −€600.00 −€114.00",
+			"Total credited −€714.00",
+		}, []string{"Amount due", "Paid", "Open"}},
 		"papers": {[]string{
 			"Meterwerk GmbH Torstraße 12 10119 Berlin Germany Tax ID DE123456789 Amtsgericht Charlottenburg, HRB 12345 billing@meterwerk.example",
 			"546 24 Θεσσαλονίκη Greece Tax ID", "Order PO 2026/4711",

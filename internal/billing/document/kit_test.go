@@ -25,21 +25,37 @@ func sample() billing.Invoice {
 		CustomerKey: "acme", Currency: "EUR", PeriodStart: march, PeriodEnd: end, PriceVersion: 3,
 		Lines: []billing.Line{
 			{Kind: billing.LineBase, Description: "Base price, Pro", From: march, To: end, AmountMinor: 4900},
-			{Kind: billing.LineUsage, Meter: "requests", Description: "API calls: 1,234,567 × request", From: march, To: end, Quantity: 1234567, Included: 100000, AmountMinor: 79346, Tiers: []billing.TierLine{
-				{UpTo: new(int64(500000)), Quantity: 500000, Amount: "500", UnitPrice: "0.001"},
-				{UpTo: new(int64(1000000)), Quantity: 500000, Amount: "250", UnitPrice: "0.0005"},
-				{Quantity: 134567, Amount: "43.45670", UnitPrice: "0.0003", FlatPrice: new("3.0866")},
-			}},
-			{Kind: billing.LineUsage, Meter: "storage", Description: "Storage: 250 × GB", From: march, To: end, Quantity: 250, AmountMinor: 2500, Priced: billing.Priced{UnitPrice: "0.10"}},
+			{
+				Kind: billing.LineUsage, Meter: "requests", Description: "API calls: 1,234,567 × request", From: march, To: end, Quantity: 1234567,
+				Included: 100000, AmountMinor: 79346, Tiers: []billing.TierLine{
+					{UpTo: new(int64(500000)), Quantity: 500000, Amount: "500", UnitPrice: "0.001"},
+					{UpTo: new(int64(1000000)), Quantity: 500000, Amount: "250", UnitPrice: "0.0005"},
+					{Quantity: 134567, Amount: "43.45670", UnitPrice: "0.0003", FlatPrice: new("3.0866")},
+				},
+			},
+			{
+				Kind: billing.LineUsage, Meter: "storage", Description: "Storage: 250 × GB", From: march, To: end, Quantity: 250, AmountMinor: 2500,
+				Priced: billing.Priced{UnitPrice: "0.10"},
+			},
 			{Kind: billing.LineMinimum, Description: "Difference to the minimum price, Pro", From: march, To: end, AmountMinor: 254},
 			{Kind: billing.LineUnused, Description: "Unused base price, Starter", From: march + 20*day, To: end, AmountMinor: -323},
 			{Kind: billing.LineBase, Description: "Base price in advance, Pro", From: end, To: next, AmountMinor: 4900},
-			{Kind: billing.LineCorrection, Meter: "requests", Description: "Correction of invoice Q-12, API calls: -5,000 × request", From: march - 28*day, To: march, Quantity: -5000, Before: 20000, Priced: billing.Priced{UnitPrice: "0.0005"}, AmountMinor: -250, OfInvoice: "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10"},
-			{Kind: billing.LineCharge, Description: "Onboarding of the new office in Thessaloniki, two days", From: march + 9*day, To: march + 9*day, AmountMinor: 120000},
+			{
+				Kind: billing.LineCorrection, Meter: "requests", Description: "Correction of invoice Q-12, API calls: -5,000 × request", From: march - 28*day,
+				To: march, Quantity: -5000, Before: 20000, Priced: billing.Priced{UnitPrice: "0.0005"}, AmountMinor: -250,
+				OfInvoice: "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10",
+			},
+			{
+				Kind: billing.LineCharge, Description: "Onboarding of the new office in Thessaloniki, two days", From: march + 9*day, To: march + 9*day,
+				AmountMinor: 120000,
+			},
 		},
 		Taxes:  []billing.Tax{{Name: "VAT", Percent: "19", BaseMinor: 211327, TaxMinor: 40152}},
 		Totals: billing.Totals{SubtotalMinor: 211327, TaxMinor: 40152, TotalMinor: 251479}, CreditsMinor: 10000, AmountDueMinor: 241479,
-		Seller: billing.Seller{Key: "default", Name: "Meterwerk GmbH", Address: []string{"Torstraße 12", "10119 Berlin", "Germany"}, TaxID: "DE123456789", Prefix: "Q-"},
+		Seller: billing.Seller{
+			Key: "default", Name: "Meterwerk GmbH", Address: []string{"Torstraße 12", "10119 Berlin", "Germany"}, TaxID: "DE123456789",
+			Prefix: "Q-",
+		},
 		Buyer:  billing.Buyer{Name: "Ακμή Εμπορική Α.Ε.", Address: []string{"Λεωφ. Νίκης 7", "546 24 Θεσσαλονίκη"}, Country: "GR", TaxID: "EL999999999"},
 		MadeAt: end + 10e6, FinalizeAt: finalized, FinalizedAt: &finalized, DueAt: &due,
 	}
@@ -74,7 +90,11 @@ func samples() map[string]billing.Invoice {
 			pay(i, march+39*day, 241479)
 		}),
 		"partly": of(func(i *billing.Invoice) {
-			i.SetPayments([]billing.Payment{{N: 1, Kind: billing.PaymentMoney, AmountMinor: 100000, Reference: "part 1", At: march + 35*day}, {N: 2, Kind: billing.PaymentMoney, AmountMinor: 9, Reference: "bounced", At: march + 36*day, ReversedAt: new(march + 37*day)}, {N: 3, Kind: billing.PaymentCredits, AmountMinor: 41479, At: march + 38*day}})
+			i.SetPayments([]billing.Payment{
+				{N: 1, Kind: billing.PaymentMoney, AmountMinor: 100000, Reference: "part 1", At: march + 35*day},
+				{N: 2, Kind: billing.PaymentMoney, AmountMinor: 9, Reference: "bounced", At: march + 36*day, ReversedAt: new(march + 37*day)},
+				{N: 3, Kind: billing.PaymentCredits, AmountMinor: 41479, At: march + 38*day},
+			})
 		}),
 		"in-many-parts": of(func(i *billing.Invoice) {
 			for n := range 13 {
@@ -111,7 +131,11 @@ func samples() map[string]billing.Invoice {
 		}),
 		"credit-note": of(func(i *billing.Invoice) {
 			i.Kind, i.Status, i.Of, i.OfNumber, i.Number, i.DueAt = billing.KindCreditNote, billing.StatusPaid, i.ID, i.Number, "Q-18", nil
-			i.Lines = []billing.Line{{N: 1, Kind: billing.LineCharge, Description: "Credit for line 8, Onboarding of the new office in Thessaloniki, two days (only one day was needed)", From: march + 9*day, To: march + 9*day, AmountMinor: -60000, OfInvoice: i.Of, OfLine: 8}}
+			i.Lines = []billing.Line{{
+				N: 1, Kind: billing.LineCharge,
+				Description: "Credit for line 8, Onboarding of the new office in Thessaloniki, two days (only one day was needed)", From: march + 9*day,
+				To: march + 9*day, AmountMinor: -60000, OfInvoice: i.Of, OfLine: 8,
+			}}
 			i.Taxes = []billing.Tax{{Name: "VAT", Percent: "19", BaseMinor: -60000, TaxMinor: -11400}}
 			i.Totals, i.CreditsMinor, i.AmountDueMinor = billing.Totals{SubtotalMinor: -60000, TaxMinor: -11400, TotalMinor: -71400}, 0, 0
 		}),
@@ -135,7 +159,10 @@ func samples() map[string]billing.Invoice {
 			i.Kind, i.Status, i.Of, i.OfNumber, i.Number, i.DueAt = billing.KindCreditNote, billing.StatusPaid, i.ID, i.Number, "N-1", nil
 		}),
 		"scripts": of(func(i *billing.Invoice) {
-			i.Buyer = billing.Buyer{Name: "株式会社アクメ", Address: []string{"東京都千代田区丸の内一丁目九番二号グラントウキョウサウスタワー", "주식회사 서울", "Nguyễn Thị Ánh", "חברת אקמי 24 בע״מ", "บริษัท น้ำตาลไทย จำกัด", "北京科技有限公司"}, Country: "JP"}
+			i.Buyer = billing.Buyer{Name: "株式会社アクメ", Address: []string{
+				"東京都千代田区丸の内一丁目九番二号グラントウキョウサウスタワー", "주식회사 서울", "Nguyễn Thị Ánh", "חברת אקמי 24 בע״מ",
+				"บริษัท น้ำตาลไทย จำกัด", "北京科技有限公司",
+			}, Country: "JP"}
 			i.Lines[0].Description = "Base price, プロ plan for 北京科技有限公司"
 			i.OrderReference, i.Notes = "注文 4711", []string{"Ship to: 大阪府大阪市北区梅田三丁目一番一号ノースゲートビルディング二十階, floor 20, attention of 田中さん and of חברת אקמי, please ring twice"}
 		}),
@@ -145,7 +172,8 @@ func samples() map[string]billing.Invoice {
 
 // papers says all that a seller, an account and a tax may say.
 func papers(i *billing.Invoice) {
-	i.Seller.Address, i.Seller.Country, i.Seller.Registration, i.Seller.Email = i.Seller.Address[:2], "DE", "Amtsgericht Charlottenburg, HRB 12345", "billing@meterwerk.example"
+	i.Seller.Address, i.Seller.Country, i.Seller.Registration, i.Seller.Email = i.Seller.Address[:2], "DE", "Amtsgericht Charlottenburg, HRB 12345",
+		"billing@meterwerk.example"
 	i.Seller.Payment = []string{"Transfer the amount to Meterwerk GmbH", "IBAN DE02 1203 0000 0000 2020 51, BIC BYLADEM1001"}
 	i.Seller.Footer = []string{"Managing directors: Ada Müller, Jürgen Groß", "Thank you for your trust."}
 	i.OrderReference, i.Notes = "PO 2026/4711", []string{"Cost centre 42", "Approved by Eleni Papadopoulou"}

@@ -83,7 +83,10 @@ func TestLongInvoicesHavePages(t *testing.T) {
 }
 
 func TestAnyTextIsDrawn(t *testing.T) {
-	for _, text := range []string{strings.Repeat("W", 500), strings.Repeat("wide words ", 50), "東京 👍 \U0010ffff", "\xff\xfe", "a\nb\r\nc", strings.Repeat("\u0301", 300), "(\\)", "{nb} {pages}"} {
+	for _, text := range []string{
+		strings.Repeat("W", 500), strings.Repeat("wide words ", 50), "東京 👍 \U0010ffff", "\xff\xfe", "a\nb\r\nc",
+		strings.Repeat("\u0301", 300), "(\\)", "{nb} {pages}",
+	} {
 		inv := sample()
 		inv.Number, inv.CustomerKey, inv.Reference, inv.Held, inv.VoidReason, inv.OfNumber = text, text, text, text, text, text
 		inv.Seller.Name, inv.Buyer.Name, inv.Taxes[0].Name, inv.Taxes[0].Note, inv.OrderReference = text, text, text, text, text

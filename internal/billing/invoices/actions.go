@@ -23,7 +23,9 @@ const customerOfInvoice = `SELECT customer_id FROM invoices WHERE id = $1::uuid`
 // onInvoice runs do on an invoice as it is stored, under the lock of its customer's billing. It
 // returns the invoice as it is afterwards. action is what the audit trail says of it. do may take
 // it back, where it changes nothing.
-func (is *Invoices) onInvoice(ctx context.Context, id string, action *act, do func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error) (after *billing.Invoice, err error) {
+func (is *Invoices) onInvoice(ctx context.Context, id string, action *act,
+	do func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error,
+) (after *billing.Invoice, err error) {
 	if !validID(id) {
 		return nil, billing.ErrUnknownInvoice
 	}

@@ -31,7 +31,8 @@ const correctable = `
 			SELECT chain, n, end_at FROM periods WHERE customer_id = w.customer AND start_at <= a.hour ORDER BY start_at DESC LIMIT 1
 		) d ON a.hour < d.end_at OFFSET 0) touched ON true
 	JOIN LATERAL (
-		SELECT * FROM periods WHERE customer_id = w.customer AND chain = touched.chain AND n = touched.n AND start_at >= (SELECT before FROM archive) OFFSET 0) p ON true
+		SELECT * FROM periods WHERE customer_id = w.customer AND chain = touched.chain AND n = touched.n
+			AND start_at >= (SELECT before FROM archive) OFFSET 0) p ON true
 	JOIN meters m ON m.id = touched.meter
 	JOIN LATERAL (
 		SELECT * FROM invoices WHERE customer_id = w.customer AND chain = p.chain AND n = p.n AND kind = 'period'

@@ -38,7 +38,8 @@ type Entry struct {
 const listCredits = `SELECT` + creditColumns + `WHERE customer_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
 
 const listEntries = `
-	SELECT e.credit_id, e.kind, e.amount_minor, coalesce(coalesce(e.invoice_id, e.paid_invoice)::text, ''), coalesce(e.reason, ''), e.at, c.seq, e.n FROM credit_entries e
+	SELECT e.credit_id, e.kind, e.amount_minor, coalesce(coalesce(e.invoice_id, e.paid_invoice)::text, ''), coalesce(e.reason, ''), e.at, c.seq, e.n
+	FROM credit_entries e
 	JOIN credits c ON c.customer_id = e.customer_id AND c.id = e.credit_id
 	WHERE e.customer_id = $1 AND (e.at, c.seq, e.n) < ($2, $3, $4::bigint) ORDER BY e.at DESC, c.seq DESC, e.n DESC LIMIT $5`
 

@@ -187,16 +187,17 @@ func ExpireCredits(ctx context.Context, tx pgx.Tx, of map[int64]*accounts.Custom
 	var c billing.Credit
 	var entries []entryRow
 	var tells []events.Event
-	err := postgres.ForEach(ctx, tx, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
-		for _, e := range assembly.Expired([]billing.Credit{c}, at[id]) {
-			entries = append(entries, entryRow{Customer: id, Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, At: *c.ExpiresAt})
-			credit, expired := creditRow{ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, Currency: c.Currency}, -e.AmountMinor
-			tell := creditEvent(events.CreditExpired, of[id], &credit, c.LeftMinor-expired, *c.ExpiresAt)
-			tell.Data.ExpiredMinor = &expired
-			tells = append(tells, tell)
-		}
-		return nil
-	}, creditsLeft, slices.Collect(maps.Keys(at)))
+	err := postgres.ForEach(ctx, tx, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq},
+		func() error {
+			for _, e := range assembly.Expired([]billing.Credit{c}, at[id]) {
+				entries = append(entries, entryRow{Customer: id, Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, At: *c.ExpiresAt})
+				credit, expired := creditRow{ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, Currency: c.Currency}, -e.AmountMinor
+				tell := creditEvent(events.CreditExpired, of[id], &credit, c.LeftMinor-expired, *c.ExpiresAt)
+				tell.Data.ExpiredMinor = &expired
+				tells = append(tells, tell)
+			}
+			return nil
+		}, creditsLeft, slices.Collect(maps.Keys(at)))
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,8 @@ func queueNewLines(b *pgx.Batch, final []*Task) error {
 
 func sameLines(a, b []billing.Line) bool {
 	return slices.EqualFunc(a, b, func(a, b billing.Line) bool {
-		return slices.EqualFunc(a.Tiers, b.Tiers, billing.SameTier) && a.N == b.N && a.Kind == b.Kind && a.Meter == b.Meter && a.Description == b.Description && a.From == b.From && a.To == b.To &&
+		return slices.EqualFunc(a.Tiers, b.Tiers, billing.SameTier) && a.N == b.N && a.Kind == b.Kind && a.Meter == b.Meter &&
+			a.Description == b.Description && a.From == b.From && a.To == b.To &&
 			a.Quantity == b.Quantity && a.Included == b.Included && a.PlanVersion == b.PlanVersion && a.AmountMinor == b.AmountMinor && a.OfInvoice == b.OfInvoice &&
 			a.Priced == b.Priced && a.Applied == b.Applied && a.BaseInvoice == b.BaseInvoice && a.BaseLine == b.BaseLine
 	})
@@ -310,7 +311,8 @@ func (is *Invoices) QueueDrafts(b *pgx.Batch, drafts []*Task) error {
 			customers, ids = append(customers, t.c.ID), append(ids, i.ID)
 		}
 	}
-	if err := errors.Join(postgres.QueueRows(b, insertInvoices, invoices), postgres.QueueRows(b, insertLines, lines), postgres.QueueRows(b, insertCounted, counted),
+	if err := errors.Join(postgres.QueueRows(b, insertInvoices, invoices), postgres.QueueRows(b, insertLines, lines),
+		postgres.QueueRows(b, insertCounted, counted),
 		events.Queue(b, draftEvents(drafts)...)); err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ func TestListsHaveAnIndex(t *testing.T) {
 		}
 	}
 	for index, f := range map[string]Filter{
-		"invoices_live_period_end on invoices i": {}, "invoices_clock_period_end on invoices i": {TestClock: "clock"}, "invoices_period_end on invoices i": {TestClock: AnyClock},
+		"invoices_live_period_end on invoices i": {}, "invoices_clock_period_end on invoices i": {TestClock: "clock"},
+		"invoices_period_end on invoices i":               {TestClock: AnyClock},
 		"unpaid_invoices_period_end on unpaid_invoices u": {Status: "overdue"}, "unpaid_invoices_clock on unpaid_invoices u": {Status: "overdue", TestClock: "clock"},
 	} {
 		tx, err := pool.Begin(t.Context())

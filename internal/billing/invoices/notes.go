@@ -25,7 +25,9 @@ const insertNoteMoney = `
 // CreditNote credits lines of an invoice. It is made once under its id, which is the customer's
 // for ever: replayed says that it was made before. Errors: billing.ErrUnknownInvoice,
 // billing.ErrOtherPayload, and those of assembly.CreditNote.
-func (is *Invoices) CreditNote(ctx context.Context, invoice string, request assembly.NoteRequest, id string, payload int64) (note *billing.Invoice, replayed bool, err error) {
+func (is *Invoices) CreditNote(ctx context.Context, invoice string, request assembly.NoteRequest, id string, payload int64) (note *billing.Invoice,
+	replayed bool, err error,
+) {
 	made, action := "", &act{word: "credit"}
 	_, err = is.onInvoice(ctx, invoice, action, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
 		var stored int64
@@ -53,7 +55,9 @@ func (is *Invoices) CreditNote(ctx context.Context, invoice string, request asse
 }
 
 // makeNote writes a credit note and what it does.
-func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Customer, of *billing.Invoice, request assembly.NoteRequest, id string, payload int64) (*billing.Invoice, error) {
+func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Customer, of *billing.Invoice, request assembly.NoteRequest, id string,
+	payload int64,
+) (*billing.Invoice, error) {
 	found, err := invoicesOf(ctx, tx, notesOf, of.ID)
 	if err != nil {
 		return nil, err

@@ -159,7 +159,8 @@ func (is *Invoices) returnPayment(ctx context.Context, tx pgx.Tx, b *pgx.Batch, 
 // as their invoice. All others name the payment; those of credit notes may name the invoice alone.
 const creditsOfInvoice = `
 	SELECT e.credit_id, c.kind, e.payment, -sum(e.amount_minor)::bigint FROM (
-		SELECT customer_id, credit_id, 0 AS payment, amount_minor, n FROM credit_entries WHERE invoice_id = $1::uuid AND kind IN ('applied', 'returned') AND paid_invoice IS NULL
+		SELECT customer_id, credit_id, 0 AS payment, amount_minor, n FROM credit_entries
+		WHERE invoice_id = $1::uuid AND kind IN ('applied', 'returned') AND paid_invoice IS NULL
 		UNION ALL
 		SELECT customer_id, credit_id, coalesce(paid_n, 0), amount_minor, n FROM credit_entries WHERE paid_invoice = $1::uuid
 	) e JOIN credits c ON c.customer_id = e.customer_id AND c.id = e.credit_id

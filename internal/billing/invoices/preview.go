@@ -85,7 +85,8 @@ func (p *previewing) begin(ctx context.Context) error {
 	case p.At < p.c.Account.StartsAt:
 		return model.FieldErrors{{Field: "at", Detail: "is before starts_at: earlier usage is never billed"}}
 	}
-	err = postgres.ForEach(ctx, p.tx, []any{&p.meter.ID, &p.meter.Key, &p.meter.Name, &p.meter.Unit}, func() error { return nil }, readMeterNames, []string{p.Meter})
+	err = postgres.ForEach(ctx, p.tx, []any{&p.meter.ID, &p.meter.Key, &p.meter.Name, &p.meter.Unit}, func() error { return nil }, readMeterNames,
+		[]string{p.Meter})
 	if err == nil && p.meter.Key == "" {
 		err = plans.ErrUnknownMeter
 	}

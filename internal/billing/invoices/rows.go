@@ -261,7 +261,8 @@ func scanInvoice(row pgx.CollectableRow) (*billing.Invoice, error) {
 const readLines = `
 	SELECT invoice_id::text, n, kind, coalesce(meter, ''), description, from_at, to_at, quantity, included, plan_version, tiers,
 		amount_minor, coalesce(of_invoice::text, ''), coalesce(of_line, 0), coalesce(billed_before, 0),
-		coalesce(unit_price, ''), coalesce(package_size, 0), coalesce(package_price, ''), coalesce(applied, ''), coalesce(base_invoice::text, ''), coalesce(base_line, 0), coalesce(level_by, ''), coalesce(level, '')
+		coalesce(unit_price, ''), coalesce(package_size, 0), coalesce(package_price, ''), coalesce(applied, ''),
+		coalesce(base_invoice::text, ''), coalesce(base_line, 0), coalesce(level_by, ''), coalesce(level, '')
 	FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[]) ORDER BY invoice_id, n`
 
 // invoicesOf reads invoices with their lines. statement begins with SELECT and invoiceColumns.

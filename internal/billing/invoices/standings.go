@@ -45,7 +45,10 @@ func readStandings(ctx context.Context, q postgres.Querier, ids []string) (stand
 	var kind string
 	var of billing.Corrected
 	var s assembly.Standing
-	err := postgres.ForEach(ctx, q, []any{&key.Invoice, &key.N, &kind, &of.Meter, &of.Invoice, &s.AmountMinor, &s.CorrectedMinor, &s.UnusedMinor, &s.NotedMinor}, func() error {
+	err := postgres.ForEach(ctx, q, []any{
+		&key.Invoice, &key.N, &kind, &of.Meter, &of.Invoice, &s.AmountMinor, &s.CorrectedMinor, &s.UnusedMinor,
+		&s.NotedMinor,
+	}, func() error {
 		one := s
 		all.lines[key] = &one
 		switch kind {

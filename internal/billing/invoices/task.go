@@ -104,7 +104,10 @@ func (is *Invoices) readInputs(ctx context.Context, q postgres.Querier, tasks []
 		return nil
 	}
 	for _, t := range tasks {
-		t.in = assembly.Input{Kind: t.kind, At: cmp.Or(t.at, t.c.Now), Account: &t.c.Account, Fixed: t.fixed, Usage: make(map[string]int64), Levels: make(map[string]rating.Held)}
+		t.in = assembly.Input{
+			Kind: t.kind, At: cmp.Or(t.at, t.c.Now), Account: &t.c.Account, Fixed: t.fixed, Usage: make(map[string]int64),
+			Levels: make(map[string]rating.Held),
+		}
 		t.counted = make(map[countedBy]counted)
 	}
 	if err := is.readTerms(ctx, q, tasks); err != nil {

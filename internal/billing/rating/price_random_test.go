@@ -80,13 +80,15 @@ func TestLinesAreThoseOfTheNaiveWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.AmountMinor != want.minor || got.Applied != want.applied || got.Overage != want.overage || rat(got.Exact).Cmp(want.exact) != 0 || len(got.Tiers) != len(want.tiers) {
+		if got.AmountMinor != want.minor || got.Applied != want.applied || got.Overage != want.overage || rat(got.Exact).Cmp(want.exact) != 0 ||
+			len(got.Tiers) != len(want.tiers) {
 			t.Fatalf("got %+v\nwant %+v, exactly %s", got, want, want.exact.FloatString(12))
 		}
 		listed := 0
 		for i := range p.Tiers {
 			if tier := want.tiers[i]; tier != nil {
-				if g := got.Tiers[listed]; g.Quantity != tier.units || rat(g.Amount).Cmp(tier.amount) != 0 || !reflect.DeepEqual(plans.Tier{UpTo: g.UpTo, UnitPrice: g.UnitPrice, FlatPrice: g.FlatPrice}, p.Tiers[i]) {
+				if g := got.Tiers[listed]; g.Quantity != tier.units || rat(g.Amount).Cmp(tier.amount) != 0 ||
+					!reflect.DeepEqual(plans.Tier{UpTo: g.UpTo, UnitPrice: g.UnitPrice, FlatPrice: g.FlatPrice}, p.Tiers[i]) {
 					t.Fatalf("tier %d: got %+v, want %+v", i, g, tier)
 				}
 				listed++

@@ -181,7 +181,8 @@ func TestLinesAreHeld(t *testing.T) {
 	}
 	// P(7) − P(6) of 47 is 11 − 9, and of 48 it is 11 − 10. The minimum lifts nothing to the maximum.
 	crossed := plans.Price{Model: "per_unit", UnitPrice: ptr("0"), MinimumMinor: ptr(int64(47)), MaximumMinor: ptr(int64(48))}
-	if got := rate(t, crossed, 2, 0, rating.Span{Start: 0, End: 30 * day, From: 6 * day, To: 7 * day}); got.AmountMinor != 1 || got.Applied != billing.AppliedMinimum {
+	if got := rate(t, crossed, 2, 0, rating.Span{Start: 0, End: 30 * day, From: 6 * day, To: 7 * day}); got.AmountMinor != 1 ||
+		got.Applied != billing.AppliedMinimum {
 		t.Errorf("what lifted the amount is not said: %+v", got)
 	}
 	if got := rate(t, plans.Price{Model: "per_unit", UnitPrice: ptr("1"), MaximumMinor: ptr(int64(0))}, 2, 5, month).AmountMinor; got != 0 {
@@ -305,10 +306,14 @@ func TestCompileRefuses(t *testing.T) {
 
 // What a caller does with a price that was compiled changes nothing.
 func TestCompiledPricesAreTheirOwn(t *testing.T) {
-	from := plans.Price{Model: "graduated", MaximumMinor: ptr(int64(700)), Tiers: []plans.Tier{{UpTo: ptr(int64(5)), UnitPrice: "1", FlatPrice: ptr("0")}, {UnitPrice: "2"}}}
+	from := plans.Price{
+		Model: "graduated", MaximumMinor: ptr(int64(700)),
+		Tiers: []plans.Tier{{UpTo: ptr(int64(5)), UnitPrice: "1", FlatPrice: ptr("0")}, {UnitPrice: "2"}},
+	}
 	price := compile(t, from, 2)
 	*from.MaximumMinor, *from.Tiers[0].UpTo, *from.Tiers[0].FlatPrice, from.Tiers[1].UnitPrice = 1, 1, "9", "9"
-	if got, err := price.Rate(6, month); err != nil || got.AmountMinor != 700 || *got.Tiers[0].UpTo != 5 || *got.Tiers[0].FlatPrice != "0" || got.Tiers[1].UnitPrice != "2" {
+	if got, err := price.Rate(6, month); err != nil || got.AmountMinor != 700 || *got.Tiers[0].UpTo != 5 || *got.Tiers[0].FlatPrice != "0" ||
+		got.Tiers[1].UnitPrice != "2" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

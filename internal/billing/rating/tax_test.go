@@ -65,7 +65,8 @@ func TestTaxes(t *testing.T) {
 			}
 		})
 	}
-	if got, err := (*rating.Taxes)(nil).On(-5); err != nil || !reflect.DeepEqual(got, rating.Taxed{SubtotalMinor: -5, TotalMinor: -5, Taxes: []rating.TaxAmount{}}) {
+	if got, err := (*rating.Taxes)(nil).On(-5); err != nil ||
+		!reflect.DeepEqual(got, rating.Taxed{SubtotalMinor: -5, TotalMinor: -5, Taxes: []rating.TaxAmount{}}) {
 		t.Errorf("without taxes: %+v, %v", got, err)
 	}
 }
@@ -100,7 +101,10 @@ func TestPercents(t *testing.T) {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", ".", "5.", ".5", "-1", "+1", "1e1", "1,5", " 1", "1 ", "0x1", "1_0", "100.000001", "101", "0100", "0.0000001", "1.2.3", "1.+1", "NaN", "１"} {
+	for _, bad := range []string{
+		"", ".", "5.", ".5", "-1", "+1", "1e1", "1,5", " 1", "1 ", "0x1", "1_0", "100.000001", "101", "0100", "0.0000001",
+		"1.2.3", "1.+1", "NaN", "１",
+	} {
 		if _, err := rating.NewTaxes([]rating.Tax{exclusive(bad)}); !errors.Is(err, rating.ErrPercent) || rating.ValidPercent(bad) {
 			t.Errorf("%q: %v", bad, err)
 		}

@@ -63,7 +63,8 @@ func (p *page) advance(ctx context.Context) error {
 			t, there = open[a.of]
 		}
 		if !there || t.Period.Start != a.l.From {
-			p.tell(RatedIsBilled, a.i, Disagreement{}.on(a.l.From).says(fmt.Sprintf("Line %d: there is no billing period that begins with this base price in advance.", a.l.N)))
+			p.tell(RatedIsBilled, a.i, Disagreement{}.on(a.l.From).says(fmt.Sprintf("Line %d: there is no billing period that begins with this base price in advance.",
+				a.l.N)))
 			continue
 		}
 		if t.Period.BaseOf().Version != a.l.PlanVersion || t.AdvanceBase(a.l.To) != a.l.AmountMinor {

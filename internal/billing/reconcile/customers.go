@@ -36,7 +36,9 @@ func (r *Reconciler) walkCustomers(ctx context.Context, found *findings) error {
 
 // wrongCustomers reads what disagrees of customers. Each row of the statement is read into into,
 // whose first place is id.
-func wrongCustomers(ctx context.Context, tx pgx.Tx, check string, id *int64, into []any, example func(e Disagreement) Disagreement, statement string, ids []int64) (bad []wrong[int64], err error) {
+func wrongCustomers(ctx context.Context, tx pgx.Tx, check string, id *int64, into []any, example func(e Disagreement) Disagreement, statement string,
+	ids []int64,
+) (bad []wrong[int64], err error) {
 	rows, _ := tx.Query(ctx, statement, ids) // a failed Query is the error of ForEachRow
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		bad = append(bad, wrong[int64]{*id, check, example(Disagreement{customer: *id})})

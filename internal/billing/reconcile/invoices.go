@@ -27,7 +27,10 @@ const noInvoice = "00000000-0000-0000-0000-000000000000"
 // number and its digest.
 func (r *Reconciler) walkInvoices(ctx context.Context, found *findings) error {
 	w := walk[string]{
-		r: r, rows: "invoices", checks: []string{UsageIsBilled, LinesAreTotals, RatedIsBilled, NumbersHaveNoGap, DigestsMatch, AllIsClaimed, GivenBackOnce, DueIsSettled, PaidOutIsPaidIn},
+		r: r, rows: "invoices", checks: []string{
+			UsageIsBilled, LinesAreTotals, RatedIsBilled, NumbersHaveNoGap, DigestsMatch, AllIsClaimed, GivenBackOnce,
+			DueIsSettled, PaidOutIsPaidIn,
+		},
 		next: func(ctx context.Context, tx pgx.Tx, after string, n int) ([]string, error) {
 			rows, _ := tx.Query(ctx, nextInvoices, after, n)
 			return pgx.CollectRows(rows, pgx.RowTo[string])
@@ -65,7 +68,10 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	if p.terms, err = p.stored.Terms(ctx, p.tx, keys); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(context.Context) error{p.count, p.usage, p.copies, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.claimed, p.givenBack, p.settled, p.paidOut} {
+	for _, check := range []func(context.Context) error{
+		p.count, p.usage, p.copies, p.totals, p.rated, p.advance,
+		p.corrections, p.numbers, p.digests, p.claimed, p.givenBack, p.settled, p.paidOut,
+	} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}
@@ -203,7 +209,8 @@ func (p *page) numbers(ctx context.Context) error {
 			p.tell(NumbersHaveNoGap, i, Disagreement{}.says("The invoice is final and has no number."))
 			return nil
 		}
-		p.tell(NumbersHaveNoGap, i, Disagreement{Seller: *seller}.says(fmt.Sprintf("The seller's number before it in the series %s, %d, is missing.", series, *number-1)))
+		p.tell(NumbersHaveNoGap, i, Disagreement{Seller: *seller}.says(fmt.Sprintf("The seller's number before it in the series %s, %d, is missing.",
+			series, *number-1)))
 		return nil
 	})
 	return err

@@ -69,7 +69,8 @@ func lostOf(s *usage.Sum, archived bool) string {
 	case archived && used != 0:
 		return fmt.Sprintf("%d units were booked at the end of the archived customer's billing, or later. No invoice will have them.", used)
 	case !archived && (used != 0 || len(s.Adjustments) > 0):
-		return fmt.Sprintf("The meter has a price in the billing period that begins here, and no line on its invoice. %d units were booked, and %d adjustments made.", used, len(s.Adjustments))
+		return fmt.Sprintf("The meter has a price in the billing period that begins here, and no line on its invoice. %d units were booked, and %d adjustments made.",
+			used, len(s.Adjustments))
 	}
 	return ""
 }

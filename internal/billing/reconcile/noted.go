@@ -43,7 +43,8 @@ const selectNoted = `
 	UNION ALL
 	SELECT w.n, true, -y.amount_minor, true, k.made_at
 	FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS w (invoice, corrected, meter, n)
-	JOIN invoice_lines x ON x.meter = w.meter AND (x.invoice_id = w.corrected AND x.kind = 'usage' OR x.of_invoice = w.corrected AND x.kind = 'correction' AND x.of_line IS NULL)
+	JOIN invoice_lines x ON x.meter = w.meter
+		AND (x.invoice_id = w.corrected AND x.kind = 'usage' OR x.of_invoice = w.corrected AND x.kind = 'correction' AND x.of_line IS NULL)
 	JOIN invoice_lines y ON y.of_invoice = x.invoice_id AND y.of_line = x.n
 	JOIN invoices k ON k.id = y.invoice_id
 	ORDER BY 1, 5, 3`

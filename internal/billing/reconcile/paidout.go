@@ -42,7 +42,8 @@ func (p *page) paidOut(ctx context.Context) error {
 			}
 		}
 		if out > in {
-			p.tell(PaidOutIsPaidIn, i, Disagreement{}.differs(in, out, "Credit notes paid out, or made credits of, more than payments and credits of kind paid have paid."))
+			p.tell(PaidOutIsPaidIn, i, Disagreement{}.differs(in, out,
+				"Credit notes paid out, or made credits of, more than payments and credits of kind paid have paid."))
 		}
 		return nil
 	})

@@ -34,7 +34,8 @@ const (
 
 // checks are all of them.
 var checks = []string{
-	ChargedIsBooked, CapsCountBooked, UsageIsBilled, UnitsAreBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch, AllIsClaimed,
+	ChargedIsBooked, CapsCountBooked, UsageIsBilled, UnitsAreBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch,
+	AllIsClaimed,
 	GivenBackOnce, DueIsSettled, PaidOutIsPaidIn, CreditsAddUp, PeriodsCanClose, ChangesExist,
 }
 

@@ -48,7 +48,8 @@ func (p *page) settled(ctx context.Context) error {
 			p.due(i)
 			p.byCredits(i, entries[i.ID])
 			if final := i.Status == billing.StatusFinalized; final != unpaid[i.ID] {
-				p.tell(DueIsSettled, i, Disagreement{}.says(fmt.Sprintf("The invoice is %s. Of those that are finalized there must be a row in unpaid_invoices, and of no others.", i.Status)))
+				p.tell(DueIsSettled, i, Disagreement{}.says(fmt.Sprintf("The invoice is %s. Of those that are finalized there must be a row in unpaid_invoices, and of no others.",
+					i.Status)))
 			}
 		}
 	}

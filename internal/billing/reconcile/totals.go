@@ -168,7 +168,8 @@ func (s *sums) note() {
 	if s.i.Money != nil {
 		money = *s.i.Money
 	}
-	s.equal(-s.i.TotalMinor, money.OpenMinor+money.CarriedMinor+money.OutsideMinor+money.ReturnedMinor, "Where the note's money went does not add up to its total.")
+	s.equal(-s.i.TotalMinor, money.OpenMinor+money.CarriedMinor+money.OutsideMinor+money.ReturnedMinor,
+		"Where the note's money went does not add up to its total.")
 	s.equal(money.CarriedMinor, s.of.granted, "The note became a credit of another amount.")
 	s.equal(money.ReturnedMinor, s.of.returned, "The note returned another amount to credits.")
 }

@@ -62,9 +62,12 @@ func drawTimeline(t *rapid.T) drawn {
 			t.Fatal(err)
 		}
 		l := link{
-			anchor:   anchor(t, rapid.SampledFrom([]string{"2026-01-31T00:00:00", "2026-01-29T02:30:00", "2025-12-01T12:00:00"}).Draw(t, "anchor")),
-			interval: calendar.Interval{Unit: rapid.SampledFrom([]calendar.Unit{calendar.Days, calendar.Weeks, calendar.Months}).Draw(t, "unit"), Count: rapid.IntRange(1, 3).Draw(t, "count")},
-			zone:     zone,
+			anchor: anchor(t, rapid.SampledFrom([]string{"2026-01-31T00:00:00", "2026-01-29T02:30:00", "2025-12-01T12:00:00"}).Draw(t, "anchor")),
+			interval: calendar.Interval{
+				Unit:  rapid.SampledFrom([]calendar.Unit{calendar.Days, calendar.Weeks, calendar.Months}).Draw(t, "unit"),
+				Count: rapid.IntRange(1, 3).Draw(t, "count"),
+			},
+			zone: zone,
 		}
 		periods := calendar.Periods{Zone: l.zone, Anchor: l.anchor, Interval: l.interval}
 		if i > 0 {

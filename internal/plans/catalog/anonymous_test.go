@@ -142,7 +142,8 @@ func TestAFirstHitKnowsTheNewestPlan(t *testing.T) {
 	priced.BasePriceMinor = 1
 	planstest.PutPlan(t, admin, "free", priced)
 	done := planstest.Must[made](t)(deaf.insertAnonymous(t.Context(), deaf.memory.Load(), "e", old))
-	if _, err := admin.GetCustomer(t.Context(), "e"); done.current || !errors.Is(err, plans.ErrUnknownCustomer) || deaf.Applied() != planstest.ChangeNumber(t, admin) {
+	if _, err := admin.GetCustomer(t.Context(), "e"); done.current || !errors.Is(err, plans.ErrUnknownCustomer) ||
+		deaf.Applied() != planstest.ChangeNumber(t, admin) {
 		t.Errorf("made on a version that is not the newest: %+v %v", done, err)
 	}
 	if _, err := deaf.Resolve(t.Context(), "e", "api", 0); !errors.Is(err, plans.ErrUnknownCustomer) {

@@ -36,7 +36,8 @@ func TestASetClockCountsOnAllNodes(t *testing.T) {
 		}
 		soon(t, other, "the clock", func() bool { return resolve(other, "timed").Clock.Now == planstest.Instant(now) })
 	}
-	if real0 != resolve(asked, "acme") || else0 != resolve(asked, "elsewhere") || real0.Clock != nil || else0.Clock.Now != planstest.Instant("2020-01-01T00:00:00Z") {
+	if real0 != resolve(asked, "acme") || else0 != resolve(asked, "elsewhere") || real0.Clock != nil ||
+		else0.Clock.Now != planstest.Instant("2020-01-01T00:00:00Z") {
 		t.Error("a clock that was set touched those who do not live by it")
 	}
 }

@@ -176,7 +176,8 @@ func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error
 	var reason string
 	var next scheduled
 	var nextAt *int64
-	err = row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &cuts, &overrides, &rates,
+	err = row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &cuts,
+		&overrides, &rates,
 		&suspended, &reason, &e.ends, &nextAt, &next.change, &next.plan, &next.joined, &next.pinned, &e.capped)
 	if err != nil {
 		return "", nil, err

@@ -31,7 +31,8 @@ type mark struct {
 func (c *change) mark() mark { return mark{c.number, c.token} }
 
 const selectChanges = `
-	SELECT n.number, coalesce(c.number, 0), coalesce(c.kind, ''), coalesce(c.key, ''), coalesce(c.at, 'epoch'), coalesce(c.token, '00000000-0000-0000-0000-000000000000')
+	SELECT n.number, coalesce(c.number, 0), coalesce(c.kind, ''), coalesce(c.key, ''), coalesce(c.at, 'epoch'),
+		coalesce(c.token, '00000000-0000-0000-0000-000000000000')
 	FROM change_number n LEFT JOIN LATERAL (
 		SELECT * FROM changes WHERE number >= $1 ORDER BY number LIMIT $2) c ON true
 	ORDER BY c.number`

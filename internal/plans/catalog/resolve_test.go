@@ -39,7 +39,8 @@ func TestResolveByID(t *testing.T) {
 			t.Errorf("%p %q %q %v, want %p", got, customer, meter, err, want)
 		}
 		got, customer, meter, err = c.ResolveByID(ctx, key.Customer, spare, 0)
-		if err != nil || got.NumLimits() != 0 || got.Counters[0].Key != (model.CounterKey{Customer: key.Customer, Meter: spare}) || customer != "acme" || meter != "spare" {
+		if err != nil || got.NumLimits() != 0 || got.Counters[0].Key != (model.CounterKey{Customer: key.Customer, Meter: spare}) || customer != "acme" ||
+			meter != "spare" {
 			t.Errorf("a meter beside the plan: %+v %q %q %v", got, customer, meter, err)
 		}
 		if _, _, _, err := c.ResolveByID(ctx, key.Customer+1000, key.Meter, 0); !errors.Is(err, plans.ErrUnknownCustomer) {

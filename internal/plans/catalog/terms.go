@@ -150,7 +150,8 @@ func (e *customerEntry) current() *terms {
 }
 
 func (t *terms) valid() bool {
-	return t.entry.valid() && t.plan.valid() && (t.next == nil || t.next.plan.valid()) && (t.clock == nil || t.clock.valid()) && (t.ends == 0 || t.entry.reached.Load() < t.ends)
+	return t.entry.valid() && t.plan.valid() && (t.next == nil || t.next.plan.valid()) && (t.clock == nil || t.clock.valid()) &&
+		(t.ends == 0 || t.entry.reached.Load() < t.ends)
 }
 
 // rightAsOf notes that the terms are right as of a change. They were found to be valid after all

@@ -44,7 +44,8 @@ func TestAuditIsAppendOnly(t *testing.T) {
 		t.Errorf("%d entries of customer %d are scrubbed", n, c.ID)
 	}
 	for age, deleted := range map[string]int64{"36 hours 20 minutes": 0, "36 hours 40 minutes": 1} {
-		if _, err := s.Pool().Exec(ctx, `INSERT INTO audit (at, actor, request, action, subject, target) VALUES (now() - $1::interval, 'old', '', '', '', '')`, age); err != nil {
+		if _, err := s.Pool().Exec(ctx,
+			`INSERT INTO audit (at, actor, request, action, subject, target) VALUES (now() - $1::interval, 'old', '', '', '', '')`, age); err != nil {
 			t.Fatal(err)
 		}
 		done, err := s.Pool().Exec(ctx, "DELETE FROM audit WHERE actor = 'old' AND at < now() - interval '36 hours 30 minutes'")

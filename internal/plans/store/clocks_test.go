@@ -87,7 +87,8 @@ func TestCustomersStayOnTheirClock(t *testing.T) {
 	}
 	before := planstest.ChangeNumber(t, s)
 	for name, c := range map[string]struct{ customer, clock string }{
-		"another": {"timed", "c2"}, "none such": {"timed", "c3"}, "from real time": {"acme", "c1"}, "new, none such": {"new", "c3"}, "malformed": {"new", "a/b"}, "empty": {"new", ""},
+		"another": {"timed", "c2"}, "none such": {"timed", "c3"}, "from real time": {"acme", "c1"}, "new, none such": {"new", "c3"},
+		"malformed": {"new", "a/b"}, "empty": {"new", ""},
 	} {
 		_, _, err := s.PutCustomer(t.Context(), c.customer, with(&c.clock), plans.Precondition{})
 		if errors.Is(err, plans.ErrPreconditionRequired) {

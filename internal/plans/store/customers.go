@@ -136,7 +136,9 @@ func isDuplicate(err error) bool {
 
 // putCustomer is PutCustomer under the lock. All that does not depend on the stored customer
 // has been checked.
-func (w *Writing) putCustomer(ctx context.Context, key string, in plans.CustomerInput, plan int32, pre plans.Precondition) (c *plans.Customer, created bool, err error) {
+func (w *Writing) putCustomer(ctx context.Context, key string, in plans.CustomerInput, plan int32, pre plans.Precondition) (c *plans.Customer,
+	created bool, err error,
+) {
 	old, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
 	created = errors.Is(err, plans.ErrUnknownCustomer)
 	switch {
@@ -245,7 +247,9 @@ func (w *Writing) mustSay(ctx context.Context, old, c *plans.Customer) error {
 
 // writeCustomer writes a customer's row, and reads it again. Another plan or pin changes what the
 // customer's token buckets are refilled by.
-func (w *Writing) writeCustomer(ctx context.Context, key string, old *plans.Customer, in plans.CustomerInput, plan int32, created bool) (c *plans.Customer, err error) {
+func (w *Writing) writeCustomer(ctx context.Context, key string, old *plans.Customer, in plans.CustomerInput, plan int32,
+	created bool,
+) (c *plans.Customer, err error) {
 	var was *rated
 	if !created && otherPlan(old, &in) {
 		if was, err = w.rated(ctx, old, ""); err != nil {

@@ -83,7 +83,10 @@ func TestCustomerFaults(t *testing.T) {
 		"anchor day":      {func(in *plans.CustomerInput) { in.BillingAnchor = "2026-02-30T00:00:00" }, []string{"billing_anchor"}},
 		"anchor year":     {func(in *plans.CustomerInput) { in.BillingAnchor = "1900-01-01T00:00:00" }, []string{"billing_anchor"}},
 		"metadata many":   {func(in *plans.CustomerInput) { in.Metadata = many }, []string{"metadata"}},
-		"metadata key":    {func(in *plans.CustomerInput) { in.Metadata = map[string]string{"": "", strings.Repeat("x", 101): ""} }, []string{"metadata", "metadata"}},
+		"metadata key": {
+			func(in *plans.CustomerInput) { in.Metadata = map[string]string{"": "", strings.Repeat("x", 101): ""} },
+			[]string{"metadata", "metadata"},
+		},
 		"metadata value": {func(in *plans.CustomerInput) {
 			in.Metadata = map[string]string{"a": strings.Repeat("x", 501), "b": "\x00"}
 		}, []string{"metadata.a", "metadata.b"}},

@@ -55,7 +55,10 @@ func drawPlan(t *rapid.T) plans.PlanInput {
 	for range rapid.IntRange(0, 3).Draw(t, "prices") {
 		p := plans.Price{Meter: "api", Model: "volume", Included: number.Draw(t, "included")}
 		for range rapid.IntRange(0, 3).Draw(t, "tiers") {
-			p.Tiers = append(p.Tiers, plans.Tier{UpTo: planstest.Ptr(number.Draw(t, "up_to")), UnitPrice: price.Draw(t, "price"), FlatPrice: planstest.Ptr(price.Draw(t, "flat"))})
+			p.Tiers = append(p.Tiers, plans.Tier{
+				UpTo: planstest.Ptr(number.Draw(t, "up_to")), UnitPrice: price.Draw(t, "price"),
+				FlatPrice: planstest.Ptr(price.Draw(t, "flat")),
+			})
 		}
 		p.UnitPrice, p.PackageSize = planstest.Ptr(price.Draw(t, "unit")), planstest.Ptr(number.Draw(t, "size"))
 		if rapid.Bool().Draw(t, "bounded") {
@@ -92,7 +95,10 @@ func TestStoredPlansComeBackAsTheyWere(t *testing.T) {
 			in.Prices = in.Prices[:1] // one a meter
 		}
 		for i := range in.Prices { // and a good one
-			in.Prices[i] = plans.Price{Meter: "api", Model: "per_unit", UnitPrice: in.Prices[i].UnitPrice, Included: in.Prices[i].Included, MinimumMinor: in.Prices[i].MinimumMinor, MaximumMinor: in.Prices[i].MaximumMinor}
+			in.Prices[i] = plans.Price{
+				Meter: "api", Model: "per_unit", UnitPrice: in.Prices[i].UnitPrice, Included: in.Prices[i].Included,
+				MinimumMinor: in.Prices[i].MinimumMinor, MaximumMinor: in.Prices[i].MaximumMinor,
+			}
 		}
 		// What one token weighs must fit: the arithmetic's own tests look at its bounds.
 		in.Limits[0].Limit, in.Limits[0].Burst = in.Limits[0].Limit%1e9+1, planstest.Ptr(*in.Limits[0].Burst%1e9)
@@ -129,10 +135,16 @@ func TestStoredDocuments(t *testing.T) {
 		Features: map[string]any{"sso": true, "seats": int64(5), "ratio": json.Number("1.50"), "tier": "gold"},
 		Limits: []plans.Limit{
 			{Meter: "api", Spec: model.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: 5000, Window: "1h", Align: "clock", Mode: "hard", OnOutage: "allow"}},
-			{Meter: "api", Spec: model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: model.MaxNumber, Window: "1s", Burst: planstest.Ptr(int64(7)), Mode: "hard", OnOutage: "deny"}},
+			{Meter: "api", Spec: model.Spec{
+				Name: "rate", Algorithm: "token_bucket", Limit: model.MaxNumber, Window: "1s", Burst: planstest.Ptr(int64(7)),
+				Mode: "hard", OnOutage: "deny",
+			}},
 		},
 		Prices: []plans.Price{
-			{Meter: "api", Model: "graduated", Included: 3, Tiers: []plans.Tier{{UpTo: planstest.Ptr(int64(10)), UnitPrice: "0.5", FlatPrice: planstest.Ptr("1")}, {UpTo: nil, UnitPrice: "0.4", FlatPrice: nil}}},
+			{Meter: "api", Model: "graduated", Included: 3, Tiers: []plans.Tier{{
+				UpTo: planstest.Ptr(int64(10)), UnitPrice: "0.5",
+				FlatPrice: planstest.Ptr("1"),
+			}, {UpTo: nil, UnitPrice: "0.4", FlatPrice: nil}}},
 			{Meter: "seats", Model: "package", PackageSize: planstest.Ptr(int64(10)), PackagePrice: planstest.Ptr("1.5")},
 		},
 	}

@@ -37,7 +37,8 @@ func TestNodesBeat(t *testing.T) {
 			if n.CheckedAt != nil {
 				checked = *n.CheckedAt
 			}
-			got += fmt.Sprint(n.ID, " ", n.Name, " ", n.Version, " ", n.State, " ", n.Reason, " ", now-n.StartedAt, " ", now-n.SeenAt, " ", checked, " ", n.Disagreeing, "\n")
+			got += fmt.Sprint(n.ID, " ", n.Name, " ", n.Version, " ", n.State, " ", n.Reason, " ", now-n.StartedAt, " ", now-n.SeenAt, " ", checked, " ",
+				n.Disagreeing, "\n")
 		}
 		if got != want {
 			t.Errorf("got\n%swant\n%s", got, want)
@@ -61,7 +62,10 @@ func TestNodesBeat(t *testing.T) {
 	all, err := s.DecidedSince(ctx, now, now-minute, now-25*hour)
 	if want := []plans.NodeDecided{
 		{Node: "1", Recent: plans.Decided{Admitted: 5, Refused: 2}, Hour: plans.Decided{Admitted: 5, Refused: 2}, Day: plans.Decided{Admitted: 5, Refused: 2}},
-		{Node: "2", Recent: plans.Decided{Admitted: 10, Refused: 20}, Hour: plans.Decided{Admitted: 110, Refused: 220}, Day: plans.Decided{Admitted: 11110, Refused: 22220}},
+		{
+			Node: "2", Recent: plans.Decided{Admitted: 10, Refused: 20}, Hour: plans.Decided{Admitted: 110, Refused: 220},
+			Day: plans.Decided{Admitted: 11110, Refused: 22220},
+		},
 	}; err != nil || fmt.Sprint(all) != fmt.Sprint(want) {
 		t.Errorf("%v, %v, want %v", all, err, want)
 	}

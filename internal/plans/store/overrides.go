@@ -43,7 +43,8 @@ func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plan
 		o = stored.Show(limit, true, c)
 		o.Reason = in.Reason
 		return w.Audit(ctx, plans.Audited{
-			Action: plans.AuditWrite(created), Target: overrideTarget(customer, limit), Customer: c.ID, Before: before, After: auditOverride(overrideRow{stored, in.Reason}),
+			Action: plans.AuditWrite(created), Target: overrideTarget(customer, limit), Customer: c.ID, Before: before,
+			After: auditOverride(overrideRow{stored, in.Reason}),
 		})
 	})
 	if err != nil {

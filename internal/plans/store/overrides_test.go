@@ -79,7 +79,8 @@ func TestOverrideFaults(t *testing.T) {
 	for _, customer := range []string{"nope", "", "a/b"} {
 		_, _, err := s.PutOverride(t.Context(), customer, "hourly", plans.OverrideInput{Limit: 1})
 		_, list := s.ListOverrides(t.Context(), customer, plans.Page{})
-		if ended := s.DeleteOverride(t.Context(), customer, "hourly"); !errors.Is(err, plans.ErrUnknownCustomer) || !errors.Is(ended, plans.ErrUnknownCustomer) || !errors.Is(list, plans.ErrUnknownCustomer) {
+		if ended := s.DeleteOverride(t.Context(), customer, "hourly"); !errors.Is(err, plans.ErrUnknownCustomer) ||
+			!errors.Is(ended, plans.ErrUnknownCustomer) || !errors.Is(list, plans.ErrUnknownCustomer) {
 			t.Errorf("%q: %v, %v, %v", customer, err, ended, list)
 		}
 	}

@@ -92,7 +92,8 @@ func TestPlanVersions(t *testing.T) {
 		t.Errorf("stale: %v", err)
 	}
 	// What is wrong with the plan comes before the precondition (RFC 9110, 13.2.1).
-	if _, _, err := s.PutPlan(ctx, "basic", plans.PlanInput{}, planstest.Match("2")); !slices.Equal(planstest.Fields(err), []string{"name", "currency", "interval"}) {
+	if _, _, err := s.PutPlan(ctx, "basic", plans.PlanInput{}, planstest.Match("2")); !slices.Equal(planstest.Fields(err),
+		[]string{"name", "currency", "interval"}) {
 		t.Errorf("bad and stale: %v", err)
 	}
 	if got := planstest.Must[*plans.Plan](t)(s.GetPlan(ctx, "basic")); got.Version != 3 || got.Limits[0].Limit != 7 {

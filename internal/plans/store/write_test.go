@@ -118,7 +118,9 @@ func TestManyChangesPruneAsMany(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if planstest.ChangeNumber(t, s) != more+6 || planstest.Count(t, s, "count(*) FROM changes") != store.KeptChanges || planstest.Count(t, s, "min(number) FROM changes") != 17 {
-		t.Errorf("number %d, %d rows from %d on", planstest.ChangeNumber(t, s), planstest.Count(t, s, "count(*) FROM changes"), planstest.Count(t, s, "min(number) FROM changes"))
+	if planstest.ChangeNumber(t, s) != more+6 || planstest.Count(t, s, "count(*) FROM changes") != store.KeptChanges ||
+		planstest.Count(t, s, "min(number) FROM changes") != 17 {
+		t.Errorf("number %d, %d rows from %d on", planstest.ChangeNumber(t, s), planstest.Count(t, s, "count(*) FROM changes"),
+			planstest.Count(t, s, "min(number) FROM changes"))
 	}
 }

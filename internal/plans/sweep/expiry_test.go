@@ -51,7 +51,8 @@ func TestOverridesOnATestClock(t *testing.T) {
 	epoch := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC) // all of it is past for PostgreSQL
 	setClockRow(t, s, "old", epoch)
 	putOnClockRow(t, s, "acme", planstest.Ptr("old"))
-	if _, _, err := s.PutOverride(t.Context(), "acme", "hourly", plans.OverrideInput{Limit: 7, ExpiresAt: &epoch}); !slices.Equal(planstest.Fields(err), []string{"expires_at"}) ||
+	if _, _, err := s.PutOverride(t.Context(), "acme", "hourly", plans.OverrideInput{Limit: 7, ExpiresAt: &epoch}); !slices.Equal(planstest.Fields(err),
+		[]string{"expires_at"}) ||
 		!strings.Contains(err.Error(), "2001-02-03T04:05:06Z") {
 		t.Errorf("at the clock's own instant: %v", err)
 	}

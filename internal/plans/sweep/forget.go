@@ -63,7 +63,9 @@ type Forgetter struct {
 // NewForgetter returns a Forgetter. targets is catalog.Catalog.Targets, ttl is from
 // MinAnonymousTTL to MaxAnonymousTTL, and a nil log is slog.Default. A node whose catalog is
 // on this very store hears at once of what is forgotten.
-func NewForgetter(store *store.Store, targets func(context.Context, []model.CounterKey) ([]*model.Target, error), ttl time.Duration, log *slog.Logger) *Forgetter {
+func NewForgetter(store *store.Store, targets func(context.Context, []model.CounterKey) ([]*model.Target, error), ttl time.Duration,
+	log *slog.Logger,
+) *Forgetter {
 	if log == nil {
 		log = slog.Default()
 	}

@@ -143,7 +143,8 @@ func TestWhoHasUnitsInUseStays(t *testing.T) {
 	age(t, s, 2*time.Hour)
 	forgetNow(t, forgetter(c, time.Hour))
 	var left string
-	if err := s.Pool().QueryRow(t.Context(), "SELECT string_agg(key, ',' ORDER BY key) FROM customers").Scan(&left); err != nil || left != "apart,filing,left,reserving,seated" {
+	if err := s.Pool().QueryRow(t.Context(), "SELECT string_agg(key, ',' ORDER BY key) FROM customers").Scan(&left); err != nil ||
+		left != "apart,filing,left,reserving,seated" {
 		t.Errorf("left are %s, %v", left, err)
 	}
 	setDeparted(t, s, apart, nil)
@@ -170,7 +171,8 @@ func setState(t testing.TB, s *store.Store, target *model.Target, attribute stri
 		state = []int64{}
 	}
 	k := target.Counters[0].Key
-	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET state = $1 WHERE customer = $2 AND meter = $3 AND attribute = $4", state, k.Customer, k.Meter, attribute); err != nil {
+	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET state = $1 WHERE customer = $2 AND meter = $3 AND attribute = $4", state, k.Customer,
+		k.Meter, attribute); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -210,13 +212,16 @@ func TestForgottenCustomersCountersAreBooked(t *testing.T) {
 	}
 	f.grace = 0
 	clearNow(t, f)
-	if n := planstest.Count(t, s, "count(*) FROM counters WHERE customer = $1", planstest.IDOf(busy)); n != 2 || planstest.Count(t, s, "count(*) FROM counters") != 2 {
+	if n := planstest.Count(t, s, "count(*) FROM counters WHERE customer = $1", planstest.IDOf(busy)); n != 2 ||
+		planstest.Count(t, s, "count(*) FROM counters") != 2 {
 		t.Errorf("%d counters of another are left", n)
 	}
-	if n := planstest.Count(t, s, "count(*) FROM open_adjustments WHERE customer <> $1", planstest.IDOf(busy)); n != 0 || planstest.Count(t, s, "count(*) FROM open_adjustments") != 1 {
+	if n := planstest.Count(t, s, "count(*) FROM open_adjustments WHERE customer <> $1", planstest.IDOf(busy)); n != 0 ||
+		planstest.Count(t, s, "count(*) FROM open_adjustments") != 1 {
 		t.Errorf("%d adjustments of the forgotten wait for an invoice", n)
 	}
-	if n := planstest.Count(t, s, "sum(admitted)::bigint FROM usage"); n != 15 || planstest.Count(t, s, "sum(admitted)::bigint FROM usage WHERE customer = $1 AND hour = 3600000000", id) != 15 {
+	if n := planstest.Count(t, s, "sum(admitted)::bigint FROM usage"); n != 15 ||
+		planstest.Count(t, s, "sum(admitted)::bigint FROM usage WHERE customer = $1 AND hour = 3600000000", id) != 15 {
 		t.Errorf("%d units of usage", n)
 	}
 	if n := planstest.Count(t, s, "count(*) FROM forgotten"); n != 0 {
@@ -244,7 +249,8 @@ func TestForgottenCustomersReceiptsGo(t *testing.T) {
 	f := forgetter(c, time.Hour)
 	forgetNow(t, f)
 	clearNow(t, f)
-	if n := planstest.Count(t, s, "count(*) FROM receipts_1 WHERE customer = $1", planstest.IDOf(idle)); n != 0 || planstest.Count(t, s, "count(*) FROM receipts_1") != 10 {
+	if n := planstest.Count(t, s, "count(*) FROM receipts_1 WHERE customer = $1", planstest.IDOf(idle)); n != 0 ||
+		planstest.Count(t, s, "count(*) FROM receipts_1") != 10 {
 		t.Errorf("%d receipts are left", n)
 	}
 	if n := planstest.Count(t, s, "count(*) FROM forgotten"); n != 0 {
@@ -308,14 +314,16 @@ func TestHeldCountersAreClearedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	clearNow(t, f)
-	if n := planstest.Count(t, s, "min(customer) FROM counters"); n != held || planstest.Count(t, s, "count(*) FROM counters") != 1 || planstest.Count(t, s, "count(*) FROM forgotten") != 1 {
+	if n := planstest.Count(t, s, "min(customer) FROM counters"); n != held || planstest.Count(t, s, "count(*) FROM counters") != 1 ||
+		planstest.Count(t, s, "count(*) FROM forgotten") != 1 {
 		t.Error("not just the held counter is left")
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	clearNow(t, f)
-	if planstest.Count(t, s, "count(*) FROM counters") != 0 || planstest.Count(t, s, "count(*) FROM forgotten") != 0 || planstest.Count(t, s, "sum(admitted)::bigint FROM usage") != 2 {
+	if planstest.Count(t, s, "count(*) FROM counters") != 0 || planstest.Count(t, s, "count(*) FROM forgotten") != 0 ||
+		planstest.Count(t, s, "sum(admitted)::bigint FROM usage") != 2 {
 		t.Error("what was held is not cleared afterwards")
 	}
 }

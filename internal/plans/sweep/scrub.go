@@ -37,9 +37,9 @@ type erasure struct {
 
 const dueErasures = `SELECT change, key, coalesce(customer, 0) FROM erasures WHERE at <= $1 ORDER BY change LIMIT $2`
 
-// scrub takes the keys of customers that were erased at until or before, µs, out of the
-// changes, and out of the audit trail what it still says of them. A node that comes to such a change later forgets everything. Any number of nodes
-// may do this at once.
+// scrub takes the keys of customers that were erased at until or before, µs, out of the changes, and out
+// of the audit trail what it still says of them. A node that comes to such a change later forgets
+// everything. Any number of nodes may do this at once.
 func (s *Sweeper) scrub(ctx context.Context, until int64) (err error) {
 	for more := true; more && err == nil; {
 		more, err = s.scrubSome(ctx, until)

@@ -256,7 +256,8 @@ func TestManyErasuresAreScrubbed(t *testing.T) {
 	if rows := planstest.Count(t, s, largest); rows > scrubRows { // a write waits for one transaction at most
 		t.Errorf("a transaction scrubbed %d changes", rows)
 	}
-	if left := planstest.Count(t, s, "count(*) FROM erasures"); left != 0 || planstest.Count(t, s, "count(*) FROM changes WHERE kind = 'erased' AND key = ''") != due ||
+	if left := planstest.Count(t, s, "count(*) FROM erasures"); left != 0 ||
+		planstest.Count(t, s, "count(*) FROM changes WHERE kind = 'erased' AND key = ''") != due ||
 		planstest.Count(t, s, "count(*) FROM changes WHERE kind = 'customer'") != all-due {
 		t.Errorf("%d are left, or other changes were scrubbed than the %d due", left, due)
 	}

@@ -29,8 +29,9 @@ const (
 	signOutRows  = 1000
 )
 
-// Sweeper ends overrides when they expire, writes scheduled changes that count into their customers, takes erased customers' keys out of old changes, and
-// removes sessions of the pages that are over. All are tried again during an outage.
+// Sweeper ends overrides when they expire, writes scheduled changes that count into their customers,
+// takes erased customers' keys out of old changes, and removes sessions of the pages that are over. All
+// are tried again during an outage.
 //
 // All nodes run one, on the same database. The later one finds nothing to do.
 type Sweeper struct {

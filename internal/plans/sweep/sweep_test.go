@@ -64,7 +64,8 @@ func TestScheduledChangesAreWritten(t *testing.T) {
 			SELECT 'c' || n, 'x', 1, 1, 'UTC', '2026-01-01T00:00:00', 3, CASE WHEN n %% 4 < 2 THEN 1 END FROM generate_series(1, %d) n`, customers),
 		// Those on the clock with an odd number were done when the clock showed more than now.
 		`INSERT INTO scheduled_changes (customer_id, clock_id, change, at, until, plan_id, joined_version, done)
-			SELECT id, test_clock_id, 3, CASE WHEN test_clock_id IS NULL AND id % 2 = 0 THEN 4e15 ELSE 6 END, 'period_end', 2, 1, test_clock_id IS NOT NULL AND id % 2 = 1
+			SELECT id, test_clock_id, 3, CASE WHEN test_clock_id IS NULL AND id % 2 = 0 THEN 4e15 ELSE 6 END, 'period_end', 2, 1,
+				test_clock_id IS NOT NULL AND id % 2 = 1
 			FROM customers WHERE key LIKE 'c%'`,
 	} {
 		if _, err := admin.Pool().Exec(t.Context(), statement); err != nil {
@@ -75,7 +76,8 @@ func TestScheduledChangesAreWritten(t *testing.T) {
 		count(DISTINCT c.change) FILTER (WHERE c.plan_id = 2), (SELECT count(*) FROM customer_terms WHERE from_at IN (6, 4e15) AND at = from_at - 1)
 		FROM customers c LEFT JOIN scheduled_changes s ON s.customer_id = c.id WHERE c.key LIKE 'c%'`
 	var due, after, waits, changes, terms int
-	if err := admin.Pool().QueryRow(t.Context(), `SELECT count(*) FROM scheduled_changes WHERE done OR clock_id IS NULL AND at < 4e15`).Scan(&due); err != nil || due == 0 || due == customers {
+	if err := admin.Pool().QueryRow(t.Context(),
+		`SELECT count(*) FROM scheduled_changes WHERE done OR clock_id IS NULL AND at < 4e15`).Scan(&due); err != nil || due == 0 || due == customers {
 		t.Fatal(due, err)
 	}
 	startNode(t, url, "")

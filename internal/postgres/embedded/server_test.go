@@ -214,7 +214,8 @@ func TestForeignDataDirIsRefused(t *testing.T) {
 		}
 	}
 	_, err := embedded.Start(testkit.Context(t), opts)
-	if err == nil || !strings.Contains(err.Error(), "not empty and not quotad's") || !strings.Contains(err.Error(), "theirs") || !strings.Contains(err.Error(), "--data-dir") {
+	if err == nil || !strings.Contains(err.Error(), "not empty and not quotad's") || !strings.Contains(err.Error(), "theirs") ||
+		!strings.Contains(err.Error(), "--data-dir") {
 		t.Errorf("got %v", err)
 	}
 	entries, err := os.ReadDir(dir)

@@ -39,7 +39,8 @@ var (
 type ManyReservationsError struct{ Most int }
 
 func (e *ManyReservationsError) Error() string {
-	return fmt.Sprintf("the customer has %d reservations open on the meter, which is the most (--max-reservations): commit or release some, or wait until they expire. Nothing was charged", e.Most)
+	return fmt.Sprintf("the customer has %d reservations open on the meter, which is the most (--max-reservations): commit or release some, or wait until they expire. Nothing was charged",
+		e.Most)
 }
 
 // Unwrap returns ErrManyReservations.
@@ -72,7 +73,8 @@ func (e *NoRoomError) Error() string {
 type ManyValuesError struct{ Most int }
 
 func (e *ManyValuesError) Error() string {
-	return fmt.Sprintf("the customer's hits bring more new values of attributes than a node takes in a second (%d, --max-new-values); values that are known go on. Send it again after Retry-After. Nothing was charged", e.Most)
+	return fmt.Sprintf("the customer's hits bring more new values of attributes than a node takes in a second (%d, --max-new-values); values that are known go on. Send it again after Retry-After. Nothing was charged",
+		e.Most)
 }
 
 // Unwrap returns ErrBusy: it may be sent again.

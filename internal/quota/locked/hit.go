@@ -176,7 +176,10 @@ type snapshot struct {
 // snapshot copies the state to go back to when hits are not charged after all. The copy shares
 // slices with the transaction, which never change such a slice in place.
 func (tx *transaction) snapshot(hits []model.Hit) snapshot {
-	s := snapshot{counters: make(map[model.CounterKey]lockedRow), usage: maps.Clone(tx.usage), levels: maps.Clone(tx.levels), closed: len(tx.closed), made: maps.Clone(tx.made)}
+	s := snapshot{
+		counters: make(map[model.CounterKey]lockedRow), usage: maps.Clone(tx.usage), levels: maps.Clone(tx.levels), closed: len(tx.closed),
+		made: maps.Clone(tx.made),
+	}
 	for _, h := range hits {
 		for i := range h.Target.Counters {
 			if c := tx.counters[h.Target.Counters[i].Key]; c != nil {

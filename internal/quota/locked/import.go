@@ -32,9 +32,9 @@ type Import struct {
 	Target *model.Target // of the customer's meter, for the attributes
 	ID     model.ID      // required
 
-	// Cost units (1 … MaxNumber) were used at At, µs since the Unix epoch and not in the future.
-	// They are usage of At's hour, and an adjustment of it when At's billing period has ended. They also count in each window that At lies in and that still
-	// runs, even past the window's limit.
+	// Cost units (1 … MaxNumber) were used at At, µs since the Unix epoch and not in the future. They are
+	// usage of At's hour, and an adjustment of it when At's billing period has ended. They also count in
+	// each window that At lies in and that still runs, even past the window's limit.
 	Cost, At int64
 
 	// Limit is the name of a limit; empty for an Import of usage. From now on Used units

@@ -59,7 +59,8 @@ func TestBringBack(t *testing.T) {
 				t.Fatalf("seed %d: %s counts %d, and counted %d ahead", seed, has.Limit.Name, has.Used, had.Used)
 			}
 			// No longer than a hit of now counts: a month at most, and for ever what is allocated.
-			if last := now + max(has.Limit.Lifetime()+has.Limit.Precision, 31*24*3600e6*bit(has.Limit.Calendar)); has.Limit.Algorithm != Allocation && has.ResetAt > last {
+			if last := now + max(has.Limit.Lifetime()+has.Limit.Precision, 31*24*3600e6*bit(has.Limit.Calendar)); has.Limit.Algorithm != Allocation &&
+				has.ResetAt > last {
 				t.Fatalf("seed %d: %s is whole after %d µs", seed, has.Limit.Name, has.ResetAt-now)
 			}
 		}

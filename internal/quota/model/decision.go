@@ -316,5 +316,6 @@ func (d *Decision) String() string {
 	if d.Target == nil {
 		return "{no decision}"
 	}
-	return fmt.Sprintf("{allowed %v cost %d at %d as of %d versions %v buckets %v logs %v spared %b}", d.Allowed, d.Cost, d.At, d.AsOf, d.Versions(), d.stands(), d.logs, d.spared)
+	return fmt.Sprintf("{allowed %v cost %d at %d as of %d versions %v buckets %v logs %v spared %b}", d.Allowed, d.Cost, d.At, d.AsOf, d.Versions(),
+		d.stands(), d.logs, d.spared)
 }

@@ -112,7 +112,10 @@ func (r *heldRun) charge(hold bool) {
 	d.ChargeTo(rows)
 	r.row = rows[0]
 	if charged := d.ChargedBy(); hold {
-		h := Hold{Expires: d.At + rapid.OneOf(rapid.Int64Range(1, 30), rapid.Int64Range(1, 200)).Draw(r.T, "ttl")*1e6, At: d.At, Cost: d.Cost, Limits: charged[0].Limits}
+		h := Hold{
+			Expires: d.At + rapid.OneOf(rapid.Int64Range(1, 30), rapid.Int64Range(1, 200)).Draw(r.T, "ttl")*1e6, At: d.At, Cost: d.Cost,
+			Limits: charged[0].Limits,
+		}
 		r.keys++
 		binary.BigEndian.PutUint32(h.Key[:], rapid.Uint32().Draw(r.T, "key"))
 		binary.BigEndian.PutUint32(h.Key[4:], r.keys)

@@ -43,7 +43,8 @@ func TestKnownRowComesBack(t *testing.T) {
 		like.Change = target.Change
 		like.LearnRow(b[1:], since)
 		var got Known
-		if knows, _ := like.Recall(&got, 0); !knows || got.At != r.At || got.Version != r.Version || got.Change != r.Change || got.Hour != r.Hour || !got.Counted || !slices.Equal(got.State, r.State) {
+		if knows, _ := like.Recall(&got, 0); !knows || got.At != r.At || got.Version != r.Version || got.Change != r.Change || got.Hour != r.Hour ||
+			!got.Counted || !slices.Equal(got.State, r.State) {
 			t.Errorf("%+v is learned, not %+v", got, r)
 		}
 		other := fireTarget(1, target.Counters[0].Limits)
@@ -64,17 +65,26 @@ func TestWhatOfKnownRowsIsNotTold(t *testing.T) {
 		limits []*Limit
 		row    *Known
 	}{
-		"nothing":                       {[]*Limit{window}, nil},
-		"that it is large":              {[]*Limit{window}, &Known{Large: true}},
-		"units of no hour":              {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour}},
-		"another hour":                  {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour - 1, Counted: true}},
-		"another change":                {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 2, State: state}, Hour: hour, Counted: true}},
-		"a bucket less":                 {[]*Limit{window, window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
-		"a bucket more":                 {nil, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
-		"another limit's bucket":        {[]*Limit{limitOf(t, "x", "fixed_window", "2h", 1)}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
-		"an empty log, which may grow":  {[]*Limit{log}, &Known{Row: Row{At: testEpoch, Change: 1, State: []int64{log.ID, 0, 0, 0}}, Hour: hour, Counted: true}},
-		"reservations that hold of it":  {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: append([]int64{heldMark, 5, 0, 0}, state...)}, Hour: hour, Counted: true}},
-		"reservations, and limits more": {[]*Limit{window, window}, &Known{Row: Row{At: testEpoch, Change: 1, State: append([]int64{heldMark, 5, 0, 0}, state...)}, Hour: hour, Counted: true}},
+		"nothing":          {[]*Limit{window}, nil},
+		"that it is large": {[]*Limit{window}, &Known{Large: true}},
+		"units of no hour": {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour}},
+		"another hour":     {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour - 1, Counted: true}},
+		"another change":   {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 2, State: state}, Hour: hour, Counted: true}},
+		"a bucket less":    {[]*Limit{window, window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
+		"a bucket more":    {nil, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
+		"another limit's bucket": {
+			[]*Limit{limitOf(t, "x", "fixed_window", "2h", 1)},
+			&Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true},
+		},
+		"an empty log, which may grow": {[]*Limit{log}, &Known{Row: Row{At: testEpoch, Change: 1, State: []int64{log.ID, 0, 0, 0}}, Hour: hour, Counted: true}},
+		"reservations that hold of it": {[]*Limit{window}, &Known{
+			Row:  Row{At: testEpoch, Change: 1, State: append([]int64{heldMark, 5, 0, 0}, state...)},
+			Hour: hour, Counted: true,
+		}},
+		"reservations, and limits more": {[]*Limit{window, window}, &Known{Row: Row{
+			At: testEpoch, Change: 1,
+			State: append([]int64{heldMark, 5, 0, 0}, state...),
+		}, Hour: hour, Counted: true}},
 	} {
 		target := fireTarget(1, test.limits)
 		if test.row != nil {

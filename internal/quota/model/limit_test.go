@@ -148,9 +148,12 @@ func TestCompile(t *testing.T) {
 		"shadow":           {with(func(s *Spec) { s.Mode = "shadow" }), ""},
 		"no mode":          {with(func(s *Spec) { s.Mode = "Soft" }), "mode"},
 		"outage":           {with(func(s *Spec) { s.OnOutage = "maybe" }), "on_outage"},
-		"all wrong":        {Spec{Limit: -1, Precision: "1s", Per: "=", Mode: "x", OnOutage: "x", Align: "x", Burst: ptr(int64(1))}, "name limit algorithm window burst align precision per mode on_outage"},
-		"cannot be held":   {with(func(s *Spec) { s.Limit, s.Window = MaxNumber, "1d" }), "limit"},
-		"burst not held":   {with(func(s *Spec) { s.Limit, s.Window, s.Burst = 1, "3660d", ptr(MaxNumber) }), "burst"},
+		"all wrong": {
+			Spec{Limit: -1, Precision: "1s", Per: "=", Mode: "x", OnOutage: "x", Align: "x", Burst: ptr(int64(1))},
+			"name limit algorithm window burst align precision per mode on_outage",
+		},
+		"cannot be held": {with(func(s *Spec) { s.Limit, s.Window = MaxNumber, "1d" }), "limit"},
+		"burst not held": {with(func(s *Spec) { s.Limit, s.Window, s.Burst = 1, "3660d", ptr(MaxNumber) }), "burst"},
 	} {
 		l, bad := Compile(c.spec)
 		var fields []string

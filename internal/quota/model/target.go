@@ -135,7 +135,10 @@ func (t *Target) For(attributes map[string]string) *Target {
 	if len(t.per) == 0 && (t.reserving == nil || len(t.reserving.per) == 0) {
 		return t
 	}
-	own := &Target{Change: t.Change, History: t.History, asOf: t.asOf, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t, ending: t.ending, bar: t.bar, capped: t.capped, notifies: t.notifies, Level: t.Level}
+	own := &Target{
+		Change: t.Change, History: t.History, asOf: t.asOf, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t, ending: t.ending,
+		bar: t.bar, capped: t.capped, notifies: t.notifies, Level: t.Level,
+	}
 	own.Counters = make([]Counter, 1, 1+len(t.per))
 	own.Counters[0] = t.Counters[0]
 	for _, c := range t.per {

@@ -22,7 +22,10 @@ func (t *Target) ValueLimits(attribute string) []*Limit {
 // value's.
 func (t *Target) Alone(attribute string) *Target {
 	all := t.ForReservations()
-	one := &Target{Change: t.Change, History: t.History, asOf: t.asOf, ending: t.ending, Clock: t.Clock, Periods: t.Periods, Counters: all.Counters[:1:1], capped: t.capped, notifies: t.notifies}
+	one := &Target{
+		Change: t.Change, History: t.History, asOf: t.asOf, ending: t.ending, Clock: t.Clock, Periods: t.Periods,
+		Counters: all.Counters[:1:1], capped: t.capped, notifies: t.notifies,
+	}
 	if attribute != "" {
 		one.Counters = append(one.Counters, Counter{t.Sibling(attribute), all.ValueLimits(attribute)})
 	}

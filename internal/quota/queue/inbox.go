@@ -305,7 +305,8 @@ type Group struct {
 func (g *Group) Own() model.CounterKey { return g.Target.Counters[0].Key }
 
 // Decide decides the group's hits when the customer's clock shows now, on rows as Series.Decide takes
-// them: a later instant of a row wins. It sets the hits' results, and tells no caller: the lane or worker calls Finish when the charge is durable.
+// them: a later instant of a row wins. It sets the hits' results, and tells no caller: the lane or worker
+// calls Finish when the charge is durable.
 func (g *Group) Decide(rows []model.Row, now int64, buf []int64) {
 	g.Costs = g.Costs[:0]
 	for _, h := range g.Hits {

@@ -27,7 +27,10 @@ func TestInboxIsLines(t *testing.T) {
 			case 0, 1:
 				var items []*thing
 				for range rapid.IntRange(1, 200).Draw(rt, "items") {
-					items = append(items, &thing{from: from, n: next[from], hits: rapid.IntRange(1, 3).Draw(rt, "hits"), rows: rapid.SampledFrom([]int{1, 1, 3, 400}).Draw(rt, "rows")})
+					items = append(items, &thing{
+						from: from, n: next[from], hits: rapid.IntRange(1, 3).Draw(rt, "hits"),
+						rows: rapid.SampledFrom([]int{1, 1, 3, 400}).Draw(rt, "rows"),
+					})
 					next[from]++
 				}
 				added, _ := b.Enqueue(500, items...)

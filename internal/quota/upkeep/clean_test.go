@@ -164,7 +164,8 @@ func TestCountersInUseStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE shard = $1 AND customer = $2 FOR UPDATE", model.Shard(quotatest.Customer(target)), quotatest.Customer(target)); err != nil {
+	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE shard = $1 AND customer = $2 FOR UPDATE", model.Shard(quotatest.Customer(target)),
+		quotatest.Customer(target)); err != nil {
 		t.Fatal(err)
 	}
 	stays("held by somebody")

@@ -25,7 +25,8 @@ func TestWalkPassesAllCounters(t *testing.T) {
 		}
 	}
 	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, attribute) SELECT 7, i, 1, '' FROM unnest($1::bigint[]) i`, customers)
-	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, attribute) SELECT 7, $2, 1, 'ip=' || i FROM generate_series(1, $1) i`, values, customers[stepKeys/2])
+	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, attribute) SELECT 7, $2, 1, 'ip=' || i FROM generate_series(1, $1) i`, values,
+		customers[stepKeys/2])
 	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, attribute) VALUES (7, $1, 1, 'ip=1')`, customers[own-1])
 	cleaner := db.cleaner(quotatest.NewClock(quotatest.Epoch), target)
 	removed := 0

@@ -75,7 +75,8 @@ func (b *bystanders) ratio(ctx context.Context, t testing.TB, other *bystanders)
 // Counters as a flood of addresses leaves them.
 const floodSQL = `
 INSERT INTO counters (shard, customer, meter, attribute, state, at, total, version, change)
-SELECT $1::smallint, $2::bigint, 1, 'ip=10.' || (i >> 16) || '.' || ((i >> 8) & 255) || '.' || (i & 255), ARRAY[$3::bigint, 1, 1, $4::bigint + 3600000000], $4::bigint, 1, 1, 1
+SELECT $1::smallint, $2::bigint, 1, 'ip=10.' || (i >> 16) || '.' || ((i >> 8) & 255) || '.' || (i & 255), ARRAY[$3::bigint, 1, 1, $4::bigint + 3600000000],
+	$4::bigint, 1, 1, 1
 FROM generate_series(1, $5::integer) i`
 
 // TestFloodOfValues: hits of others go on beside a flood of values of one limit of one customer, and beside
@@ -93,7 +94,8 @@ func TestFloodOfValues(t *testing.T) {
 	calm.hits(ctx, t, time.Second) // all counters are there
 	flooded.hits(ctx, t, time.Second)
 	flood := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1h"})
-	with.Exec(ctx, t, floodSQL, model.Shard(quotatest.Customer(flood)), quotatest.Customer(flood), quotatest.IP(flood, "1").Counters[1].Limits[0].ID, quotatest.Epoch, n)
+	with.Exec(ctx, t, floodSQL, model.Shard(quotatest.Customer(flood)), quotatest.Customer(flood), quotatest.IP(flood, "1").Counters[1].Limits[0].ID,
+		quotatest.Epoch, n)
 
 	measure := func(when string) {
 		t.Helper()

@@ -28,7 +28,9 @@ LATERAL (SELECT FROM counters
 // InUse returns those of the customers that have units of an allocation limit in use, which
 // do not come back by themselves, or an open reservation. targets is as CleanerOptions has
 // it; a customer that it does not know, as one that is just being changed, is told as in use.
-func InUse(ctx context.Context, from pgx.Tx, customers []int64, targets func(context.Context, []model.CounterKey) ([]*model.Target, error)) (map[int64]bool, error) {
+func InUse(ctx context.Context, from pgx.Tx, customers []int64,
+	targets func(context.Context, []model.CounterKey) ([]*model.Target, error),
+) (map[int64]bool, error) {
 	shards, customers := inLockOrder(customers)
 	rows, _ := from.Query(ctx, metersOfSQL, shards, customers)
 	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k model.CounterKey, err error) {

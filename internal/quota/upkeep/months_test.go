@@ -56,7 +56,8 @@ func TestPartitioner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	db.Exec(ctx, t, `INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason) VALUES (1, 1, 1, $1, gen_random_uuid(), 3, 1, '')`, in2031.UnixMicro())
+	db.Exec(ctx, t, `INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason) VALUES (1, 1, 1, $1, gen_random_uuid(), 3, 1, '')`,
+		in2031.UnixMicro())
 	if got := db.where(ctx, t, 1); got != "usage_default 25, usage_first 5" {
 		t.Errorf("before months are made: %s", got)
 	}
@@ -105,7 +106,8 @@ func TestPartitioner(t *testing.T) {
 		t.Errorf("a month later: %s", got)
 	}
 	var of string
-	if err := db.Pool.QueryRow(ctx, `SELECT string_agg(tableoid::regclass || ' ' || cost, ', ') FROM adjustments`).Scan(&of); err != nil || of != "adjustments_2031_11 3" {
+	if err := db.Pool.QueryRow(ctx, `SELECT string_agg(tableoid::regclass || ' ' || cost, ', ') FROM adjustments`).Scan(&of); err != nil ||
+		of != "adjustments_2031_11 3" {
 		t.Errorf("the adjustment is in %s, %v", of, err)
 	}
 	var stored int
@@ -152,7 +154,8 @@ func TestMonthsAreMadeWhileUnitsAreBooked(t *testing.T) {
 			t.Errorf("customer %d has %d units, want %d, %v: %s", customer, units, 5*times, err, db.where(ctx, t, customer))
 		}
 	}
-	if got, want := db.where(ctx, t, 1), fmt.Sprintf("usage_2031_11 %[1]d, usage_2031_12 %[1]d, usage_2032_01 %[1]d, usage_2032_02 %[1]d, usage_default %[1]d", times); got != want {
+	if got, want := db.where(ctx, t,
+		1), fmt.Sprintf("usage_2031_11 %[1]d, usage_2031_12 %[1]d, usage_2032_01 %[1]d, usage_2032_02 %[1]d, usage_default %[1]d", times); got != want {
 		t.Errorf("units are in %s, want %s", got, want)
 	}
 }

@@ -18,7 +18,8 @@ import (
 func clearStatements() (statements map[string]string, key map[string][]string) {
 	whole, customers := []string{"shard", "customer", "meter", "attribute"}, []string{"shard", "customer"}
 	statements = map[string]string{
-		"idle": idleSinceSQL, "meters of": metersOfSQL, "in use": inUseSQL, "lock all": lockAllSQL, "lock": lockUncleanSQL, "any left": anyLeftSQL, "left": uncleanLeftSQL,
+		"idle": idleSinceSQL, "meters of": metersOfSQL, "in use": inUseSQL, "lock all": lockAllSQL, "lock": lockUncleanSQL, "any left": anyLeftSQL,
+		"left": uncleanLeftSQL,
 		"book": bookSQL, "remove": removeSQL, "empty": emptySQL, "lock old": lockOldSQL, "book old": bookOldSQL, "booked old": bookedOldSQL,
 	}
 	key = map[string][]string{
@@ -72,7 +73,8 @@ func TestPlansOfTheWalk(t *testing.T) {
 	for _, rows := range []int{0, 3, 20_000} {
 		db.Exec(ctx, t, quotatest.FillSQL, rows)
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), map[string]string{"charged": nextCharged, "shard": nextShard, "stored": nextStored}))
+			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode),
+				map[string]string{"charged": nextCharged, "shard": nextShard, "stored": nextStored}))
 		}
 		for i, s := range sessions {
 			for name, by := range map[string]string{"charged": "ROW(", "shard": "shard >= ", "stored": "ROW("} {
@@ -92,7 +94,8 @@ func TestPlansOfThresholds(t *testing.T) {
 	db.Exec(ctx, t, "ALTER TABLE thresholds SET (autovacuum_enabled = off)")
 	var sessions []*quotatest.Planned
 	for _, rows := range []int{0, 3, 20_000} {
-		db.Exec(ctx, t, `INSERT INTO thresholds SELECT i, 1, i, 1, 1, 0, 0, 0, 0, 1, i % 1024, 80, 'l', '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`, rows)
+		db.Exec(ctx, t, `INSERT INTO thresholds SELECT i, 1, i, 1, 1, 0, 0, 0, 0, 1, i % 1024, 80, 'l', '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
+			rows)
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), map[string]string{"any": anyThreshold, "take": takeThresholds}))
 		}

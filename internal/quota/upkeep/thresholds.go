@@ -72,14 +72,17 @@ func TakeThresholds(ctx context.Context, tx pgx.Tx, most int) ([]Threshold, erro
 // ownRowsSQL are customers' own counters. $1–$2 shard and customer. OFFSET 0 keeps it one look-up of the key
 // for each.
 const ownRowsSQL = `
-SELECT i.customer, c.meter, c.at, c.version, c.change, array_send(c.state), array_send(c.departed) FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
+SELECT i.customer, c.meter, c.at, c.version, c.change, array_send(c.state), array_send(c.departed)
+FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
 LATERAL (SELECT meter, at, version, change, state, departed FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND attribute = '' OFFSET 0) c`
 
 // Unraised are targets of customers' own counters that may have reached a threshold which nobody has
 // raised, at now, µs. The rows are not locked: whoever raises it asks again. targets is as CleanerOptions has
 // it.
-func Unraised(ctx context.Context, pool *pgxpool.Pool, customers []int64, now int64, targets func(context.Context, []model.CounterKey) ([]*model.Target, error)) (all []*model.Target, err error) {
+func Unraised(ctx context.Context, pool *pgxpool.Pool, customers []int64, now int64,
+	targets func(context.Context, []model.CounterKey) ([]*model.Target, error),
+) (all []*model.Target, err error) {
 	var keys []model.CounterKey
 	var rows []model.Row
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

@@ -17,7 +17,8 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func TestPlans(t *testing.T) {
 	db, ctx := quotatest.NewDB(t), testkit.Context(t)
 	statements := map[string]string{
-		"sums": sumsSQL, "hours": hoursSQL, "adjustments": adjustmentsSQL, "used": anySQL, "held": heldSQL, "fence_archived": fenceArchivedSQL, "mark": markSQL, "last_hour": lastHourSQL,
+		"sums": sumsSQL, "hours": hoursSQL, "adjustments": adjustmentsSQL, "used": anySQL, "held": heldSQL, "fence_archived": fenceArchivedSQL,
+		"mark": markSQL, "last_hour": lastHourSQL,
 	}
 	quotatest.MakeMonths(ctx, t, db.Pool)
 	var sessions []*quotatest.Planned

@@ -92,7 +92,10 @@ func (l *Life) Void(i *Invoice, reissue bool) {
 	slices.SortStableFunc(l.unused, func(a, b Back) int { return cmp.Compare(a.by.Start, b.by.Start) })
 	switch {
 	case reissue:
-		again := &Invoice{Kind: i.Kind, Start: i.Start, End: i.End, period: i.period, holds: i.holds, longer: i.longer, onward: i.onward, extra: i.extra, of: i, due: l.Clock.Now + CorrectionTime}
+		again := &Invoice{
+			Kind: i.Kind, Start: i.Start, End: i.End, period: i.period, holds: i.holds, longer: i.longer, onward: i.onward, extra: i.extra,
+			of: i, due: l.Clock.Now + CorrectionTime,
+		}
 		if i.Kind == "period" && !i.extra {
 			i.period.invoice = again
 		}

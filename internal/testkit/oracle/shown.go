@@ -117,7 +117,8 @@ func short(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.9999
 // a draft is not known yet. Corrections have no order among each other.
 func (s Shown) String() string {
 	b := new(strings.Builder)
-	fmt.Fprintf(b, "%s %s %s by %s of[%s] v%d subtotal %d", NameOf(s.Kind, s.PeriodStart, s.PeriodEnd), s.Status, s.Currency, s.Seller.Key, s.Of, s.PriceVersion, s.SubtotalMinor)
+	fmt.Fprintf(b, "%s %s %s by %s of[%s] v%d subtotal %d", NameOf(s.Kind, s.PeriodStart, s.PeriodEnd), s.Status, s.Currency, s.Seller.Key, s.Of,
+		s.PriceVersion, s.SubtotalMinor)
 	for _, t := range s.Taxes {
 		fmt.Fprintf(b, " %s %s%% of %d: %d", t.Name, decimal(t.Percent).RatString(), t.BaseMinor, t.TaxMinor)
 	}
@@ -149,7 +150,8 @@ func (l ShownLine) String() string {
 		return fmt.Sprintf("charge of[%s] %d", l.Of, l.AmountMinor)
 	}
 	b := new(strings.Builder)
-	fmt.Fprintf(b, "%s %s %s/%s quantity %d included %d v%d amount %d of[%s]", l.Kind, l.Meter, short(l.From), short(l.To), l.Quantity, l.Included, l.PlanVersion, l.AmountMinor, l.Of)
+	fmt.Fprintf(b, "%s %s %s/%s quantity %d included %d v%d amount %d of[%s]", l.Kind, l.Meter, short(l.From), short(l.To), l.Quantity, l.Included,
+		l.PlanVersion, l.AmountMinor, l.Of)
 	fmt.Fprintf(b, " at %s, %d for %s, %s", l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied)
 	b.WriteString(l.Level.String())
 	for _, t := range l.Tiers {

@@ -82,7 +82,8 @@ func (r *Replica) of(database, admin string) *Replica {
 		}
 	}
 	r.database, r.admin = r.here(database), r.here(admin)
-	r.cmd = exec.Command(filepath.Join(r.programs, "postgres"), "-D", data, "-c", "config_file="+filepath.Join(r.dir, "server.conf")) //nolint:noctx // Crash ends it
+	r.cmd = exec.Command(filepath.Join(r.programs, "postgres"), "-D", data, "-c",
+		"config_file="+filepath.Join(r.dir, "server.conf")) //nolint:noctx // Crash ends it
 	r.dress(r.cmd)
 	r.cmd.Stdout, r.cmd.Stderr = &r.log, &r.log
 	if err := r.cmd.Start(); err != nil {
@@ -116,7 +117,8 @@ func (r *Replica) copyOf(ctx context.Context, admin, data string) {
 		r.t.Fatal(err)
 	}
 	// Files may change or end while they are copied: replay mends that.
-	cp := exec.CommandContext(ctx, "sh", "-ec", `mkdir -m 700 "$2"; tar -C "$1" --exclude='./pg_wal/*' --exclude=./postmaster.pid -cf - . | tar -C "$2" -xf -`, "sh", source, data)
+	cp := exec.CommandContext(ctx, "sh", "-ec",
+		`mkdir -m 700 "$2"; tar -C "$1" --exclude='./pg_wal/*' --exclude=./postmaster.pid -cf - . | tar -C "$2" -xf -`, "sh", source, data)
 	r.dress(cp)
 	if out, err := cp.CombinedOutput(); err != nil {
 		r.t.Fatalf("%s is copied: %v: %s", source, err, out)

@@ -122,7 +122,8 @@ func stopShared() error {
 // keep marks a directory as kept and prints how to open its databases again.
 func keep(dir string, e *embedded.Server) {
 	_ = os.WriteFile(filepath.Join(filepath.Dir(dir), keptMark), nil, 0o600)
-	fmt.Fprintf(os.Stderr, "pgtest: databases of failed tests are kept in %s; start their server again with:\n  %s\nand open one with the psql line of its test\n", dir, e.Command())
+	fmt.Fprintf(os.Stderr, "pgtest: databases of failed tests are kept in %s; start their server again with:\n  %s\nand open one with the psql line of its test\n",
+		dir, e.Command())
 }
 
 // A database is hundreds of files. In memory it is made in a tenth of the time.

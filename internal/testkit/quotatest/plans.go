@@ -118,7 +118,8 @@ type Planned struct {
 var oneOf = map[uint32]string{
 	pgtype.Int2ArrayOID: "'{1,2}'", pgtype.Int4ArrayOID: "'{1,2}'", pgtype.Int8ArrayOID: "'{1,2}'", pgtype.TextArrayOID: `'{"",""}'`,
 	pgtype.UUIDArrayOID: "'{00000000-0000-0000-0000-000000000001,00000000-0000-0000-0000-000000000002}'", pgtype.ByteaArrayOID: "'{a,b}'",
-	pgtype.BoolArrayOID: "'{t,f}'", pgtype.Int2OID: "1", pgtype.Int4OID: "1", pgtype.Int8OID: "1", pgtype.TextOID: "''", pgtype.UUIDOID: "'00000000-0000-0000-0000-000000000001'",
+	pgtype.BoolArrayOID: "'{t,f}'", pgtype.Int2OID: "1", pgtype.Int4OID: "1", pgtype.Int8OID: "1", pgtype.TextOID: "''",
+	pgtype.UUIDOID: "'00000000-0000-0000-0000-000000000001'",
 }
 
 // PrepareAll prepares statements on a session.
@@ -207,9 +208,11 @@ func SplitMonths(ctx context.Context, t testing.TB, pool *pgxpool.Pool, from tim
 				CREATE TABLE %[1]s_first PARTITION OF %[1]s FOR VALUES FROM (MINVALUE) TO (%[2]d)`, table, from.UnixMicro())
 			for m := range months {
 				start := from.AddDate(0, m, 0)
-				sql += fmt.Sprintf("; CREATE TABLE %[1]s_%[2]s PARTITION OF %[1]s FOR VALUES FROM (%[3]d) TO (%[4]d)", table, start.Format("2006_01"), start.UnixMicro(), start.AddDate(0, 1, 0).UnixMicro())
+				sql += fmt.Sprintf("; CREATE TABLE %[1]s_%[2]s PARTITION OF %[1]s FOR VALUES FROM (%[3]d) TO (%[4]d)", table, start.Format("2006_01"),
+					start.UnixMicro(), start.AddDate(0, 1, 0).UnixMicro())
 			}
-			if _, err := tx.Exec(ctx, sql+"; INSERT INTO "+table+" SELECT * FROM kept; DROP TABLE kept; ALTER TABLE "+table+" ENABLE TRIGGER USER", pgx.QueryExecModeSimpleProtocol); err != nil {
+			if _, err := tx.Exec(ctx, sql+"; INSERT INTO "+table+" SELECT * FROM kept; DROP TABLE kept; ALTER TABLE "+table+" ENABLE TRIGGER USER",
+				pgx.QueryExecModeSimpleProtocol); err != nil {
 				return err
 			}
 		}

@@ -29,7 +29,8 @@ func (v *visit) billingPage(back *form) (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	sheet.Sections = v.together(v.costSection, func() section { return v.capSection(s, account.Currency, back) }, func() section { return v.accountSection(&account) }, v.creditSection, v.customerInvoices)
+	sheet.Sections = v.together(v.costSection, func() section { return v.capSection(s, account.Currency, back) },
+		func() section { return v.accountSection(&account) }, v.creditSection, v.customerInvoices)
 	if back != nil && back.Name == "cap" {
 		back = nil // its section has it
 	}
@@ -93,10 +94,19 @@ func (v *visit) creditSection() section {
 		v.Note("the credits", err)
 		return section{Title: "Credits", Failed: "The credits could not be read just now."}
 	}
-	t := &table{Caption: "Credits", Head: []column{{Text: "Credit"}, {Text: "Kind"}, {Text: "Left", Numeric: true}, {Text: "Of", Numeric: true}, {Text: "Expires"}}, Empty: "There is no credit"}
+	t := &table{Caption: "Credits", Head: []column{
+		{Text: "Credit"},
+		{Text: "Kind"},
+		{Text: "Left", Numeric: true},
+		{Text: "Of", Numeric: true},
+		{Text: "Expires"},
+	}, Empty: "There is no credit"}
 	for i := range credits.Balances {
 		b := &credits.Balances[i]
-		t.Rows = append(t.Rows, []cell{text(b.ID), text(b.Kind), amount(words.Money(b.LeftMinor, b.Currency)), amount(words.Money(b.AmountMinor, b.Currency)), v.instant(b.ExpiresAt)})
+		t.Rows = append(t.Rows, []cell{
+			text(b.ID), text(b.Kind), amount(words.Money(b.LeftMinor, b.Currency)),
+			amount(words.Money(b.AmountMinor, b.Currency)), v.instant(b.ExpiresAt),
+		})
 	}
 	return section{Title: "Credits", Table: t}
 }
@@ -116,31 +126,40 @@ func (v *visit) bookings(s *subject, currency string) []*form {
 }
 
 func creditForm(s *subject, currency string) *form {
-	return &form{Name: "credit", Title: "Grant a credit", Action: s.here("/credits"), Button: "Grant", Class: "primary", Note: "Credits pay invoices when these are finalized.", Fields: []field{
-		once(),
-		{Name: "amount_minor", Label: "Amount, " + currency, Kind: kindMoney, Currency: currency},
-		{Name: "kind", Label: "Kind", Kind: kindSelect, Value: "promotional", Options: []option{{"promotional", "promotional"}, {"paid", "paid"}}},
-		{Name: "priority", Label: "Priority, 0 first", Kind: kindNumber, Optional: true, Help: "0 to 100; 50 without one."},
-		instantField("expires_at", "Expires", s.zone),
-	}}
+	return &form{
+		Name: "credit", Title: "Grant a credit", Action: s.here("/credits"), Button: "Grant", Class: "primary",
+		Note: "Credits pay invoices when these are finalized.", Fields: []field{
+			once(),
+			{Name: "amount_minor", Label: "Amount, " + currency, Kind: kindMoney, Currency: currency},
+			{Name: "kind", Label: "Kind", Kind: kindSelect, Value: "promotional", Options: []option{{"promotional", "promotional"}, {"paid", "paid"}}},
+			{Name: "priority", Label: "Priority, 0 first", Kind: kindNumber, Optional: true, Help: "0 to 100; 50 without one."},
+			instantField("expires_at", "Expires", s.zone),
+		},
+	}
 }
 
 func chargeForm(s *subject, currency string) *form {
-	return &form{Name: "charge", Title: "Charge once", Action: s.here("/charges"), Button: "Charge", Class: "primary", Note: "A line of the next invoice. An amount below 0 is a discount.", Fields: []field{
-		once(), {Name: "description", Label: "What for", Kind: kindText}, {Name: "amount_minor", Label: "Amount, " + currency, Kind: kindMoney, Currency: currency},
-	}}
+	return &form{
+		Name: "charge", Title: "Charge once", Action: s.here("/charges"), Button: "Charge", Class: "primary",
+		Note: "A line of the next invoice. An amount below 0 is a discount.", Fields: []field{
+			once(), {Name: "description", Label: "What for", Kind: kindText}, {Name: "amount_minor", Label: "Amount, " + currency, Kind: kindMoney, Currency: currency},
+		},
+	}
 }
 
 func adjustmentForm(s *subject) *form {
 	at := instantField("at", "Instant that it concerns", s.zone)
 	at.Help = "Now without one."
-	return &form{Name: "adjustment", Title: "Adjust usage", Action: s.here("/adjustments"), Button: "Adjust", Class: "primary", Note: "It changes what is billed, and moves no limit but a cap.", Fields: []field{
-		once(),
-		{Name: "meter", Label: "Meter", Kind: kindText, Help: "Its key."},
-		{Name: "cost", Label: "Units", Kind: kindNumber, Help: "Below 0 takes units off."},
-		at,
-		{Name: "reason", Label: "Reason", Kind: kindText},
-	}}
+	return &form{
+		Name: "adjustment", Title: "Adjust usage", Action: s.here("/adjustments"), Button: "Adjust", Class: "primary",
+		Note: "It changes what is billed, and moves no limit but a cap.", Fields: []field{
+			once(),
+			{Name: "meter", Label: "Meter", Kind: kindText, Help: "Its key."},
+			{Name: "cost", Label: "Units", Kind: kindNumber, Help: "Below 0 takes units off."},
+			at,
+			{Name: "reason", Label: "Reason", Kind: kindText},
+		},
+	}
 }
 
 // book sends one of the forms.

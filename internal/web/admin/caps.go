@@ -9,10 +9,13 @@ import (
 
 // capForm caps what a meter may cost a customer.
 func capForm(s *subject, currency string) *form {
-	return &form{Name: "cap", Title: "Cap a meter", Action: s.here("/caps"), Button: "Cap", Class: "primary", Note: "Nothing is admitted past it, within a second on every node.", Fields: []field{
-		{Name: "meter", Label: "Meter", Kind: kindText, Help: "Its key. It has a price."},
-		{Name: "amount_minor", Label: "At most in a period, " + currency, Kind: kindMoney, Currency: currency},
-	}}
+	return &form{
+		Name: "cap", Title: "Cap a meter", Action: s.here("/caps"), Button: "Cap", Class: "primary",
+		Note: "Nothing is admitted past it, within a second on every node.", Fields: []field{
+			{Name: "meter", Label: "Meter", Kind: kindText, Help: "Its key. It has a price."},
+			{Name: "amount_minor", Label: "At most in a period, " + currency, Kind: kindMoney, Currency: currency},
+		},
+	}
 }
 
 // capSection is the section of a customer's caps. A form that came back is in it.
@@ -23,7 +26,12 @@ func (v *visit) capSection(s *subject, currency string, back *form) section {
 		return section{Title: "Caps", Failed: "The caps could not be read just now."}
 	}
 	writes := v.isAdmin() && s.ArchivedAt == nil
-	t := &table{Caption: "Caps", Head: []column{{Text: "Meter"}, {Text: "At most in a period", Numeric: true}, {Text: "Units in this one", Numeric: true}, {}}, Empty: "Nothing is capped"}
+	t := &table{Caption: "Caps", Head: []column{
+		{Text: "Meter"},
+		{Text: "At most in a period", Numeric: true},
+		{Text: "Units in this one", Numeric: true},
+		{},
+	}, Empty: "Nothing is capped"}
 	for i := range list.Items {
 		c := &list.Items[i]
 		last, units := cell{}, "any number"
@@ -31,7 +39,10 @@ func (v *visit) capSection(s *subject, currency string, back *form) section {
 			units = words.Number(*c.Units)
 		}
 		if writes {
-			last.Form = &form{Name: "delete-cap", Action: s.here("/caps/" + page.Segment(c.Meter) + "/delete"), Button: "Delete", Class: "danger", Ask: "Then “" + c.Meter + "” may cost any amount again, within a second.", Sure: "Yes, delete it"}
+			last.Form = &form{
+				Name: "delete-cap", Action: s.here("/caps/" + page.Segment(c.Meter) + "/delete"), Button: "Delete", Class: "danger",
+				Ask: "Then “" + c.Meter + "” may cost any amount again, within a second.", Sure: "Yes, delete it",
+			}
 		}
 		t.Rows = append(t.Rows, []cell{text(c.Meter), amount(words.Money(c.AmountMinor, currency)), amount(units), last})
 	}
@@ -61,5 +72,6 @@ func (v *visit) saveCap() (*page.View, error) {
 
 func (v *visit) deleteCap() (*page.View, error) {
 	v.Key = v.R.PathValue("key")
-	return v.press(func() error { return v.API.DeleteCap(v.Ctx(), v.Key, v.R.PathValue("meter")) }, "/admin/customers/"+page.Segment(v.Key)+"/billing?done=deleted")
+	return v.press(func() error { return v.API.DeleteCap(v.Ctx(), v.Key, v.R.PathValue("meter")) },
+		"/admin/customers/"+page.Segment(v.Key)+"/billing?done=deleted")
 }

@@ -51,11 +51,20 @@ func (s *subject) here(rest string) string { return "/admin/customers/" + page.S
 
 // page is what all pages of a customer have.
 func (v *visit) page(s *subject, open string) *staffPage {
-	p := &staffPage{Crumbs: []page.Link{{Text: "Customers", URL: "/admin/customers"}}, Done: v.doneHere(), Chips: []parts.Chip{{Class: "", Text: s.Key}, {Class: "accent", Text: s.Plan}}}
+	p := &staffPage{
+		Crumbs: []page.Link{{Text: "Customers", URL: "/admin/customers"}}, Done: v.doneHere(),
+		Chips: []parts.Chip{{Class: "", Text: s.Key}, {Class: "accent", Text: s.Plan}},
+	}
 	if c := customerChip(&s.Customer); c != nil {
 		p.Chips = append(p.Chips, *c)
 	}
-	for _, each := range []struct{ rest, text string }{{"", "Limits"}, {"/billing", "Billing"}, {"/usage", "Usage"}, {"/plan", "Plan"}, {"/settings", "Settings"}} {
+	for _, each := range []struct{ rest, text string }{
+		{"", "Limits"},
+		{"/billing", "Billing"},
+		{"/usage", "Usage"},
+		{"/plan", "Plan"},
+		{"/settings", "Settings"},
+	} {
 		p.Parts = append(p.Parts, part{each.text, s.here(each.rest), each.rest == open})
 	}
 	return p
@@ -177,7 +186,12 @@ func (v *visit) customerSettings() (*page.View, error) {
 
 func (v *visit) settingsPage(s *subject, f *form) (*page.View, error) {
 	sheet := v.page(s, "/settings")
-	facts := []parts.Fact{{Term: "Key", Text: s.Key}, {Term: "Plan", Text: s.Plan}, {Term: "Time zone", Text: s.Timezone}, {Term: "Customer since", Text: v.instant(&s.CreatedAt).Text}}
+	facts := []parts.Fact{
+		{Term: "Key", Text: s.Key},
+		{Term: "Plan", Text: s.Plan},
+		{Term: "Time zone", Text: s.Timezone},
+		{Term: "Customer since", Text: v.instant(&s.CreatedAt).Text},
+	}
 	sheet.Sections = []section{{Title: "Customer", Facts: facts}}
 	if v.isAdmin() && s.ArchivedAt == nil {
 		archive := &form{

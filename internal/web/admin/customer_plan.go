@@ -54,8 +54,9 @@ func waysOf(now, next *client.Plan, end string) []way {
 	if now.BaseEvery > 1 {
 		all = append(all, way{
 			change: "base_end", title: "When the paid base price ends", button: "Schedule it for the end of the base price",
-			note: "The base price is paid for " + strconv.Itoa(now.BaseEvery) + " periods. Limits and prices of " + name + " count from their end on, so that nothing is given back.",
-			ask:  "Limits and prices change by themselves then. Until then it can be dropped here.",
+			note: "The base price is paid for " + strconv.Itoa(now.BaseEvery) + " periods. Limits and prices of " + name +
+				" count from their end on, so that nothing is given back.",
+			ask: "Limits and prices change by themselves then. Until then it can be dropped here.",
 		})
 	}
 	return all
@@ -108,7 +109,8 @@ func (v *visit) planPage(chosen url.Values, back *form) (*page.View, error) {
 	}}}
 	open := v.isAdmin() && s.ArchivedAt == nil
 	if next != nil {
-		waits := section{Title: "Scheduled", Note: parts.Coming(s.ScheduledChange, next, v.Zone) + " Base price: " + parts.BasePrice(next) + ". Another change of the plan takes this one away."}
+		waits := section{Title: "Scheduled", Note: parts.Coming(s.ScheduledChange, next, v.Zone) + " Base price: " + parts.BasePrice(next) +
+			". Another change of the plan takes this one away."}
 		if open {
 			waits.Forms = []*form{{
 				Name: "drop", Action: s.here("/plan/drop"), Button: "Drop it", Class: "danger",
@@ -139,10 +141,14 @@ func (v *visit) ways(s *subject, now *client.Plan, chosen url.Values, back *form
 		return []section{ask, {Title: "This cannot be changed to", Failed: wrong}}, http.StatusUnprocessableEntity
 	}
 	end := ""
-	ask.Facts = []parts.Fact{{Term: "To", Text: cmp.Or(next.Name, next.Key) + ", version " + words.Number(int64(next.Version))}, {Term: "Base price", Text: parts.BasePrice(next)}}
+	ask.Facts = []parts.Fact{
+		{Term: "To", Text: cmp.Or(next.Name, next.Key) + ", version " + words.Number(int64(next.Version))},
+		{Term: "Base price", Text: parts.BasePrice(next)},
+	}
 	if is, err := v.API.Upcoming(v.Ctx(), v.Key, nil); err == nil { // nobody may be billed
 		end = v.instant(&is.PeriodEnd).Text
-		ask.Facts = append(ask.Facts, parts.Fact{Term: "Next invoice as it is", Text: words.Money(is.TotalMinor, is.Currency)}, parts.Fact{Term: "Period ends", Text: end})
+		ask.Facts = append(ask.Facts, parts.Fact{Term: "Next invoice as it is", Text: words.Money(is.TotalMinor, is.Currency)},
+			parts.Fact{Term: "Period ends", Text: end})
 	}
 	all = []section{ask}
 	ways := waysOf(now, next, end)
@@ -227,7 +233,8 @@ func (v *visit) waySection(s *subject, w *way, chosen url.Values, pin *int, back
 		part.Facts = append(part.Facts, parts.Fact{Term: "Invoice then", Text: "none"})
 	}
 	if i := costs.Upcoming; i != nil {
-		part.Facts = append(part.Facts, parts.Fact{Term: "Next invoice", Text: words.Money(i.TotalMinor, i.Currency)}, parts.Fact{Term: "Its period ends", Text: v.instant(&i.PeriodEnd).Text})
+		part.Facts = append(part.Facts, parts.Fact{Term: "Next invoice", Text: words.Money(i.TotalMinor, i.Currency)},
+			parts.Fact{Term: "Its period ends", Text: v.instant(&i.PeriodEnd).Text})
 	}
 	return part
 }

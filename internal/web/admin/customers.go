@@ -27,7 +27,9 @@ func customerForm(who *client.Customer) *form {
 	}
 	f.Title, f.Action, f.Button = "Change the customer", "/admin/customers/"+page.Segment(who.Key), "Save"
 	f.Fields = append(fields, field{Name: "change", Label: "The new plan begins", Kind: kindSelect, Optional: true, Options: []option{
-		{"", "choose, where it is another one that costs"}, {"limits_now", "its limits now, its prices with the next billing period"}, {"now", "now: the period is cut"},
+		{"", "choose, where it is another one that costs"},
+		{"limits_now", "its limits now, its prices with the next billing period"},
+		{"now", "now: the period is cut"},
 	}})
 	for i, value := range []string{who.Name, who.Plan, "", who.Timezone} {
 		f.Fields[i].Value = value

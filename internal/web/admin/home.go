@@ -193,13 +193,15 @@ func (v *visit) fullest(o *client.Overview) (data fullestData) {
 	}
 	data.Note = "Each customer's fullest limit, as of " + f.AsOf.In(v.Zone).Format("15:04:05") + "."
 	if !f.Complete {
-		data.Note += fmt.Sprintf(" Judged were the %s counters that were charged last, of %s that were looked at.", words.Number(int64(f.Judged)), words.Number(f.Counters))
+		data.Note += fmt.Sprintf(" Judged were the %s counters that were charged last, of %s that were looked at.", words.Number(int64(f.Judged)),
+			words.Number(f.Counters))
 	}
 	names, _ := v.Meters() // without them the keys have to do
 	for _, item := range f.Items {
 		row := fullestRow{
 			Customer: item.Name, Key: item.Customer, URL: "/admin/customers/" + page.Segment(item.Customer),
-			Meter: page.TitleOf(names.Of(item.Meter)), Limit: item.Limit, Used: item.Used, Of: item.Of, Chip: parts.Chip{Class: "", Text: words.Number(item.Percent) + " %"},
+			Meter: page.TitleOf(names.Of(item.Meter)), Limit: item.Limit, Used: item.Used, Of: item.Of,
+			Chip: parts.Chip{Class: "", Text: words.Number(item.Percent) + " %"},
 		}
 		switch {
 		case item.Used >= item.Of && item.Mode == "hard":
@@ -224,12 +226,20 @@ func (v *visit) nodes(o *client.Overview) section {
 		s.Failed = "The nodes could not be read just now."
 		return s
 	}
-	t := &table{Caption: "Nodes", Head: []column{{Text: "Node"}, {Text: "State"}, {Text: "Decisions a second", Numeric: true}, {Text: "Version"}, {Text: "Started"}, {Text: "Heard of"}}, Empty: "No node has told of itself yet"}
+	t := &table{Caption: "Nodes", Head: []column{
+		{Text: "Node"},
+		{Text: "State"},
+		{Text: "Decisions a second", Numeric: true},
+		{Text: "Version"},
+		{Text: "Started"},
+		{Text: "Heard of"},
+	}, Empty: "No node has told of itself yet"}
 	for _, n := range o.Nodes {
 		state := marked(nodeMarks[n.State], n.State)
 		state.Sub = n.Reason
 		t.Rows = append(t.Rows, []cell{
-			text(n.Name), state, amount(rating.Grouped(n.PerSecond)), text(n.Version), text(words.Lasted(o.At.Sub(n.StartedAt)) + " ago"), text(words.Lasted(o.At.Sub(n.SeenAt)) + " ago"),
+			text(n.Name), state, amount(rating.Grouped(n.PerSecond)), text(n.Version), text(words.Lasted(o.At.Sub(n.StartedAt)) + " ago"),
+			text(words.Lasted(o.At.Sub(n.SeenAt)) + " ago"),
 		})
 	}
 	s.Table = t

@@ -12,7 +12,15 @@ import (
 	"quotad/internal/web/words"
 )
 
-var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}, {"overdue", "overdue"}}
+var statuses = []option{
+	{"", "any"},
+	{"draft", "draft"},
+	{"finalized", "finalized"},
+	{"paid", "paid"},
+	{"void", "void"},
+	{"credited", "credited"},
+	{"overdue", "overdue"},
+}
 
 func (v *visit) invoices() (*page.View, error) {
 	query := v.Query("customer", "test_clock", "status", "from", "to")
@@ -21,22 +29,35 @@ func (v *visit) invoices() (*page.View, error) {
 	if who := asked.Get("customer"); err == nil && who != "" {
 		err = v.setClockOf(who)
 	}
-	sheet := &staffPage{Intro: "Invoices of customers on test clocks are left out, unless you name a clock. With the word any all are there.", Search: &search{[]field{
-		{Name: "customer", Label: "Customer", Kind: kindText, Value: asked.Get("customer")},
-		{Name: "test_clock", Label: "Test clock", Kind: kindText, Value: asked.Get("test_clock")},
-		{Name: "status", Label: "Status", Kind: kindSelect, Value: asked.Get("status"), Options: statuses},
-		{Name: "from", Label: "From", Kind: kindText, Value: asked.Get("from")},
-		{Name: "to", Label: "To", Kind: kindText, Value: asked.Get("to")},
-	}}}
+	sheet := &staffPage{
+		Intro: "Invoices of customers on test clocks are left out, unless you name a clock. With the word any all are there.",
+		Search: &search{[]field{
+			{Name: "customer", Label: "Customer", Kind: kindText, Value: asked.Get("customer")},
+			{Name: "test_clock", Label: "Test clock", Kind: kindText, Value: asked.Get("test_clock")},
+			{Name: "status", Label: "Status", Kind: kindSelect, Value: asked.Get("status"), Options: statuses},
+			{Name: "from", Label: "From", Kind: kindText, Value: asked.Get("from")},
+			{Name: "to", Label: "To", Kind: kindText, Value: asked.Get("to")},
+		}},
+	}
 	if err != nil {
 		return v.refusedSearch(sheet, err, "Invoices", "invoices")
 	}
-	sheet.Sections = []section{{Table: v.invoiceTable(list.Items, v.Next(list.NextCursor)), Links: []page.Link{{Text: "As CSV", URL: "/admin/invoices.csv?" + query.Encode()}}}}
+	sheet.Sections = []section{{
+		Table: v.invoiceTable(list.Items, v.Next(list.NextCursor)),
+		Links: []page.Link{{Text: "As CSV", URL: "/admin/invoices.csv?" + query.Encode()}},
+	}}
 	return sheet.shownAs("Invoices", "invoices"), nil
 }
 
 func (v *visit) invoiceTable(all []client.Invoice, next string) *table {
-	t := &table{Caption: "Invoices", Head: []column{{Text: "Number"}, {Text: "Customer"}, {Text: "Status"}, {Text: "Period"}, {Text: "Total", Numeric: true}, {Text: "Open", Numeric: true}}, Empty: "There is no invoice", Next: next}
+	t := &table{Caption: "Invoices", Head: []column{
+		{Text: "Number"},
+		{Text: "Customer"},
+		{Text: "Status"},
+		{Text: "Period"},
+		{Text: "Total", Numeric: true},
+		{Text: "Open", Numeric: true},
+	}, Empty: "There is no invoice", Next: next}
 	for i := range all {
 		n := &all[i]
 		t.Rows = append(t.Rows, []cell{
@@ -106,10 +127,18 @@ func (v *visit) invoicePage(back *form) (*page.View, error) {
 
 // lineTable has the lines of an invoice.
 func (v *visit) lineTable(n *client.Invoice) *table {
-	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
+	t := &table{Caption: "Lines", Head: []column{
+		{Text: "Line"},
+		{Text: "From – to"},
+		{Text: "Quantity", Numeric: true},
+		{Text: "Amount", Numeric: true},
+	}, Empty: "It has no line"}
 	for i := range n.Lines {
 		l := &n.Lines[i]
-		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, parts.PricesOf(l, n.Currency)...), " · ")}, text(words.Span(l.From, l.To, v.Zone)), amount(words.Number(l.Quantity)), amount(words.Money(l.AmountMinor, n.Currency))})
+		t.Rows = append(t.Rows, []cell{
+			{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, parts.PricesOf(l, n.Currency)...), " · ")},
+			text(words.Span(l.From, l.To, v.Zone)), amount(words.Number(l.Quantity)), amount(words.Money(l.AmountMinor, n.Currency)),
+		})
 	}
 	return t
 }
@@ -141,7 +170,10 @@ func (v *visit) invoiceForms(n *client.Invoice) []*form {
 	here := v.invoiceURL()
 	var all []*form
 	if n.Status == "draft" {
-		all = append(all, &form{Name: "finalize", Action: here + "/finalize", Button: "Finalize now", Class: "primary", Ask: "It gets its number, and stands: afterwards it is corrected by credit notes, or voided.", Sure: "Yes, finalize it"})
+		all = append(all, &form{
+			Name: "finalize", Action: here + "/finalize", Button: "Finalize now", Class: "primary",
+			Ask: "It gets its number, and stands: afterwards it is corrected by credit notes, or voided.", Sure: "Yes, finalize it",
+		})
 	}
 	if n.Status == "finalized" {
 		all = append(all, payForm(here, n.Currency), applyForm(here))
@@ -159,16 +191,22 @@ func (v *visit) invoiceForms(n *client.Invoice) []*form {
 }
 
 func voidForm(here string) *form {
-	return &form{Name: "void", Title: "Void it", Action: here + "/void", Button: "Yes, void it", Class: "danger", Note: "This cannot be undone. The number stays used. Without a reissue the period is written off.", Fields: []field{
-		{Name: "reason", Label: "Reason", Kind: kindText}, {Name: "reissue", Label: "Make a new draft of the same period", Kind: kindCheck},
-	}}
+	return &form{
+		Name: "void", Title: "Void it", Action: here + "/void", Button: "Yes, void it", Class: "danger",
+		Note: "This cannot be undone. The number stays used. Without a reissue the period is written off.", Fields: []field{
+			{Name: "reason", Label: "Reason", Kind: kindText}, {Name: "reissue", Label: "Make a new draft of the same period", Kind: kindCheck},
+		},
+	}
 }
 
 func noteForm(here string, n *client.Invoice) *form {
 	f := &form{Name: "note", Title: "Credit note", Action: here + "/credit-notes", Button: "Make the credit note", Fields: []field{once()}}
 	for _, l := range n.Lines {
 		if l.AmountMinor > 0 {
-			f.Fields = append(f.Fields, field{Name: "line-" + strconv.Itoa(l.N), Label: l.Description, Kind: kindMoney, Currency: n.Currency, Optional: true, Help: "Of " + words.Money(l.AmountMinor, n.Currency)})
+			f.Fields = append(f.Fields, field{
+				Name: "line-" + strconv.Itoa(l.N), Label: l.Description, Kind: kindMoney, Currency: n.Currency, Optional: true,
+				Help: "Of " + words.Money(l.AmountMinor, n.Currency),
+			})
 		}
 	}
 	to := []option{{"outside", "paid back outside, or owed less"}, {"credits", "as a credit for later invoices, or owed less"}}
@@ -181,7 +219,8 @@ func (v *visit) finalizeInvoice() (*page.View, error) {
 }
 
 func (v *visit) voidInvoice() (*page.View, error) {
-	return v.sent(post{form: voidForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/void"), to: v.invoiceURL() + "?done=voided"}, v.invoicePage)
+	return v.sent(post{form: voidForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/void"), to: v.invoiceURL() +
+		"?done=voided"}, v.invoicePage)
 }
 
 // creditInvoice gathers the lines' fields into the lines of the note.

@@ -14,7 +14,9 @@ func meterForm() *form {
 		{Name: "unit", Label: "Unit, of one", Kind: kindText, Help: "Such as call or token."},
 		{Name: "name", Label: "Name on pages and invoices", Kind: kindText, Optional: true},
 		{Name: "kind", Label: "What it counts", Kind: kindSelect, Optional: true, Help: "Fixed when the meter is made.", Options: []option{
-			{Value: "", Text: "as it is; what passes, of a new one"}, {Value: "flow", Text: "what passes, such as requests"}, {Value: "level", Text: "what is held, such as seats"},
+			{Value: "", Text: "as it is; what passes, of a new one"},
+			{Value: "flow", Text: "what passes, such as requests"},
+			{Value: "level", Text: "what is held, such as seats"},
 		}},
 	}}
 }

@@ -45,12 +45,18 @@ func (v *visit) overrides(s *subject, state *parts.Standing, back *form) section
 		return section{Title: "Overrides", Failed: "The overrides could not be read just now."}
 	}
 	writes := v.may(plans.ScopeAdmin, plans.ScopeSupport)
-	t := &table{Caption: "Overrides", Head: []column{{Text: "Limit"}, {Text: "Units", Numeric: true}, {Text: "Until"}, {Text: "Reason"}, {}}, Empty: "The plan's limits hold"}
+	t := &table{
+		Caption: "Overrides", Head: []column{{Text: "Limit"}, {Text: "Units", Numeric: true}, {Text: "Until"}, {Text: "Reason"}, {}},
+		Empty: "The plan's limits hold",
+	}
 	for i := range list.Items {
 		o := &list.Items[i]
 		last := cell{}
 		if writes {
-			last.Form = &form{Name: "delete", Action: s.here("/overrides/" + page.Segment(o.Name) + "/delete"), Button: "Delete", Class: "danger", Ask: "Then the plan’s own limit “" + o.Name + "” counts again, within a second.", Sure: "Yes, delete it"}
+			last.Form = &form{
+				Name: "delete", Action: s.here("/overrides/" + page.Segment(o.Name) + "/delete"), Button: "Delete", Class: "danger",
+				Ask: "Then the plan’s own limit “" + o.Name + "” counts again, within a second.", Sure: "Yes, delete it",
+			}
 		}
 		name := text(o.Name)
 		if slices.ContainsFunc(state.Quota.Limits, func(l client.QuotaLimit) bool { return l.Name == o.Name && l.Mode == "shadow" }) {

@@ -24,7 +24,11 @@ func paymentTable(n *client.Invoice, zone *time.Location) *table {
 			state = marked("bad", "reversed")
 			state.Sub = p.ReversedAt.In(zone).Format("2 Jan 2006, 15:04") + ": " + p.Reason
 		}
-		t.Rows = append(t.Rows, []cell{{Text: paymentName(p), Sub: referenceOf(p)}, text(p.At.In(zone).Format("2 Jan 2006, 15:04")), state, amount(words.Money(p.AmountMinor, n.Currency))})
+		t.Rows = append(t.Rows, []cell{
+			{Text: paymentName(p), Sub: referenceOf(p)},
+			text(p.At.In(zone).Format("2 Jan 2006, 15:04")), state,
+			amount(words.Money(p.AmountMinor, n.Currency)),
+		})
 	}
 	return t
 }
@@ -57,7 +61,10 @@ func payForm(here, currency string) *form {
 }
 
 func applyForm(here string) *form {
-	return &form{Name: "apply", Title: "Pay by credits", Action: here + "/apply-credits", Button: "Pay by the customer's credits", Note: "Credits that have not expired pay what is open, in their order."}
+	return &form{
+		Name: "apply", Title: "Pay by credits", Action: here + "/apply-credits", Button: "Pay by the customer's credits",
+		Note: "Credits that have not expired pay what is open, in their order.",
+	}
 }
 
 func reverseForm(here string, n *client.Invoice) *form {
@@ -66,9 +73,12 @@ func reverseForm(here string, n *client.Invoice) *form {
 		p := &n.Payments[i]
 		standing = append(standing, option{strconv.Itoa(p.N), paymentName(p) + ", " + words.Money(p.AmountMinor, n.Currency)})
 	}
-	return &form{Name: "reverse", Title: "Reverse a payment", Action: here + "/reverse", Button: "Reverse it", Class: "danger", Note: "A debit that bounced, say. The payment counts no more, and its amount is open again.", Fields: []field{
-		once(), {Name: "payment", Label: "Payment", Kind: kindSelect, Options: standing}, {Name: "reason", Label: "Reason", Kind: kindText},
-	}}
+	return &form{
+		Name: "reverse", Title: "Reverse a payment", Action: here + "/reverse", Button: "Reverse it", Class: "danger",
+		Note: "A debit that bounced, say. The payment counts no more, and its amount is open again.", Fields: []field{
+			once(), {Name: "payment", Label: "Payment", Kind: kindSelect, Options: standing}, {Name: "reason", Label: "Reason", Kind: kindText},
+		},
+	}
 }
 
 func (v *visit) payInvoice() (*page.View, error) {
@@ -76,11 +86,13 @@ func (v *visit) payInvoice() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.sent(post{form: payForm(v.invoiceURL(), n.Currency), method: http.MethodPost, path: at(v.invoicePath() + "/pay"), to: v.invoiceURL() + "?done=paid"}, v.invoicePage)
+	return v.sent(post{form: payForm(v.invoiceURL(), n.Currency), method: http.MethodPost, path: at(v.invoicePath() + "/pay"), to: v.invoiceURL() +
+		"?done=paid"}, v.invoicePage)
 }
 
 func (v *visit) applyCredits() (*page.View, error) {
-	return v.sent(post{form: applyForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/apply-credits"), to: v.invoiceURL() + "?done=applied"}, v.invoicePage)
+	return v.sent(post{form: applyForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/apply-credits"), to: v.invoiceURL() +
+		"?done=applied"}, v.invoicePage)
 }
 
 func (v *visit) reversePayment() (*page.View, error) {
@@ -98,12 +110,15 @@ func (v *visit) reversePayment() (*page.View, error) {
 
 // withdrawForm takes back what is left of a credit.
 func withdrawForm(s *subject, currency string) *form {
-	return &form{Name: "withdraw", Title: "Withdraw a credit", Action: s.here("/credits/withdraw"), Button: "Withdraw it", Class: "danger", Note: "What has paid an invoice stays.", Fields: []field{
-		once(),
-		{Name: "credit", Label: "Credit", Kind: kindText, Help: "Its id, as the list shows it."},
-		{Name: "amount_minor", Label: "Amount, " + currency, Kind: kindMoney, Currency: currency, Optional: true, Help: "All that is left without one."},
-		{Name: "reason", Label: "Reason", Kind: kindText},
-	}}
+	return &form{
+		Name: "withdraw", Title: "Withdraw a credit", Action: s.here("/credits/withdraw"), Button: "Withdraw it", Class: "danger",
+		Note: "What has paid an invoice stays.", Fields: []field{
+			once(),
+			{Name: "credit", Label: "Credit", Kind: kindText, Help: "Its id, as the list shows it."},
+			{Name: "amount_minor", Label: "Amount, " + currency, Kind: kindMoney, Currency: currency, Optional: true, Help: "All that is left without one."},
+			{Name: "reason", Label: "Reason", Kind: kindText},
+		},
+	}
 }
 
 func (v *visit) withdrawCredit() (*page.View, error) {

@@ -56,8 +56,15 @@ func (v *visit) compareDraft(d *planPlayData) error {
 	}
 	amounts := func(n int64) string { return words.Money(n, a.Currency) }
 	c.Rows = append(c.Rows,
-		compareRow{Name: "Refused in all", Sub: "of these, " + words.Short(a.Recorded) + " in fact, retries and all", InForce: between(a.InForce.Refused, words.Number), Draft: between(a.Draft.Refused, words.Number), Difference: difference(a.InForce.Refused, a.Draft.Refused, words.Number)},
-		compareRow{Name: "Customers refused at least once", InForce: between(a.InForce.Customers, words.Number), Draft: between(a.Draft.Customers, words.Number), Difference: difference(a.InForce.Customers, a.Draft.Customers, words.Number)})
+		compareRow{
+			Name: "Refused in all", Sub: "of these, " + words.Short(a.Recorded) + " in fact, retries and all",
+			InForce: between(a.InForce.Refused, words.Number), Draft: between(a.Draft.Refused, words.Number),
+			Difference: difference(a.InForce.Refused, a.Draft.Refused, words.Number),
+		},
+		compareRow{
+			Name: "Customers refused at least once", InForce: between(a.InForce.Customers, words.Number),
+			Draft: between(a.Draft.Customers, words.Number), Difference: difference(a.InForce.Customers, a.Draft.Customers, words.Number),
+		})
 	billed := compareRow{Name: "Billed", Sub: "if what is admitted had been used", InForce: "too large", Draft: "too large", Difference: "–"}
 	if a.InForce.Billed != nil {
 		billed.InForce = between(*a.InForce.Billed, amounts)
@@ -79,7 +86,8 @@ func (v *visit) compareDraft(d *planPlayData) error {
 // hows say beside a limit how its numbers were found.
 var hows = map[string]string{
 	"by_hour": "played from the hours of usage", "spread": "played, with each hour’s units spread evenly",
-	"bounds": "shorter than an hour or per attribute: only bounds can be told", "unknown": "hours of usage do not show it", "admits": "soft, or a shadow: lets all pass",
+	"bounds": "shorter than an hour or per attribute: only bounds can be told", "unknown": "hours of usage do not show it",
+	"admits": "soft, or a shadow: lets all pass",
 }
 
 func howOf(cells ...*client.CompareCell) (how string) {

@@ -69,7 +69,10 @@ var planFields = []planField{
 	{Name: "interval_count", Label: "How many of them", Kind: asNumber},
 	{Name: "base_price_minor", Label: "Base price", Kind: asMoney},
 	{Name: "base_in", Label: "Base price is due", Kind: asSelect, Options: []string{"arrears", "advance"}},
-	{Name: "base_every", Label: "Periods that it is for", Kind: asNumber, Help: "12 months of usage, billed each month, go with a yearly base price. Above 1 it is due in advance."},
+	{
+		Name: "base_every", Label: "Periods that it is for", Kind: asNumber,
+		Help: "12 months of usage, billed each month, go with a yearly base price. Above 1 it is due in advance.",
+	},
 	{Name: "minimum_minor", Label: "Least that a period costs", Kind: asMoney},
 	{Name: "meters", Label: "Other meters, one a line", Kind: asList, Help: "Admitted and counted, without limit and price."},
 }
@@ -100,7 +103,10 @@ var priceFields = []planField{
 	{Name: "tiers", Label: "Tiers, one a line", Kind: asTiers, Help: "Up to, unit price, flat price: 1000 0.01, then * 0.005 for the last.", More: true},
 	{Name: "minimum_minor", Label: "At least", Kind: asMoney, More: true},
 	{Name: "maximum_minor", Label: "At most", Kind: asMoney, More: true},
-	{Name: "level_by", Label: "Of what is held", Kind: asSelect, Options: []string{"", "average", "peak", "last"}, Help: "Of a level meter: which level of a period is billed.", More: true},
+	{
+		Name: "level_by", Label: "Of what is held", Kind: asSelect, Options: []string{"", "average", "peak", "last"},
+		Help: "Of a level meter: which level of a period is billed.", More: true,
+	},
 }
 
 // fields lists what a document says by the fields' paths, as they are typed.

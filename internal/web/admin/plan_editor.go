@@ -333,7 +333,10 @@ func dayOf(at string) string {
 
 // Discard is the form that takes the draft away.
 func (p *planPage) Discard() *form {
-	return &form{Name: "discard", Action: p.URL + "/discard", Button: "Discard", Class: "danger", Ask: "What this draft changes is lost. What is in force stays.", Sure: "Yes, discard it"}
+	return &form{
+		Name: "discard", Action: p.URL + "/discard", Button: "Discard", Class: "danger",
+		Ask: "What this draft changes is lost. What is in force stays.", Sure: "Yes, discard it",
+	}
 }
 
 // Head is what all pages of the plan begin with, for their templates.

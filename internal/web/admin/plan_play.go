@@ -146,7 +146,10 @@ func showPlays(id string, a *client.Play) (all []parts.ShownPlay) {
 	for i := range a.Limits {
 		l := &a.Limits[i]
 		window, _ := model.ParseDuration(l.Window) // 0 for a calendar's
-		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Algorithm: model.AlgorithmNamed(l.Algorithm), Limit: l.Limit, Window: window, Mode: playModes[l.Mode]}, Level: l.Level, Refused: l.Refused}
+		limit := &play.Limit{Limit: &model.Limit{
+			Name: l.Name, Algorithm: model.AlgorithmNamed(l.Algorithm), Limit: l.Limit, Window: window,
+			Mode: playModes[l.Mode],
+		}, Level: l.Level, Refused: l.Refused}
 		if l.Burst != nil {
 			limit.Burst = *l.Burst
 		}

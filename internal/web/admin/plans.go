@@ -14,7 +14,14 @@ func (v *visit) plans() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{Caption: "Plans", Head: []column{{Text: "Plan"}, {Text: "Version", Numeric: true}, {Text: "Limits", Numeric: true}, {Text: "Base price", Numeric: true}, {Text: "Prices", Numeric: true}, {Text: "Published"}}, Empty: "There is no plan yet", Next: v.Next(list.NextCursor)}
+	t := &table{Caption: "Plans", Head: []column{
+		{Text: "Plan"},
+		{Text: "Version", Numeric: true},
+		{Text: "Limits", Numeric: true},
+		{Text: "Base price", Numeric: true},
+		{Text: "Prices", Numeric: true},
+		{Text: "Published"},
+	}, Empty: "There is no plan yet", Next: v.Next(list.NextCursor)}
 	for i := range list.Items {
 		p := &list.Items[i]
 		base := words.Money(p.BasePriceMinor, p.Currency) + " " + parts.PerInterval(p)

@@ -14,7 +14,12 @@ import (
 // disagreement says of whom a row of the books is, and what is wrong with it.
 func disagreement(d *client.Disagreement) string {
 	var of []string
-	for _, each := range []struct{ what, name string }{{"customer", d.Customer}, {"meter", d.Meter}, {"invoice", cmp.Or(d.Number, d.Invoice)}, {"seller", d.Seller}} {
+	for _, each := range []struct{ what, name string }{
+		{"customer", d.Customer},
+		{"meter", d.Meter},
+		{"invoice", cmp.Or(d.Number, d.Invoice)},
+		{"seller", d.Seller},
+	} {
 		if each.name != "" {
 			of = append(of, each.what+" "+each.name)
 		}

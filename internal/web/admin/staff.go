@@ -63,7 +63,8 @@ var done = map[string]string{
 	"tested": "The test was taken.", "enabled": "The test was taken. The webhook is on again.", "replayed": "They are sent from now on.",
 	"revoked": "Revoked. No node takes this key any more.", "finalized": "Finalized: it has its number now.",
 	"changed": "Changed. Within a second every node goes by it.", "scheduled": "Scheduled. It happens by itself.", "dropped": "Dropped: the plan stays.",
-	"paid": "The payment is noted.", "applied": "Credits paid.", "reversed": "Reversed: the amount is open again.", "withdrawn": "Withdrawn.", "voided": "Voided.", "credited": "The credit note is made.",
+	"paid": "The payment is noted.", "applied": "Credits paid.", "reversed": "Reversed: the amount is open again.", "withdrawn": "Withdrawn.",
+	"voided": "Voided.", "credited": "The credit note is made.",
 }
 
 // doneHere is what the form before this page did.

@@ -99,7 +99,10 @@ func (v *visit) oneWebhook() (*client.Webhook, error) {
 	}
 	at := slices.IndexFunc(list.Items, func(w client.Webhook) bool { return w.ID == v.R.PathValue("id") })
 	if at < 0 {
-		return nil, &page.Message{Status: http.StatusNotFound, Title: "There is no such webhook", Text: "It may have been deleted.", Link: &page.Link{Text: "All webhooks", URL: webhooksURL}}
+		return nil, &page.Message{
+			Status: http.StatusNotFound, Title: "There is no such webhook", Text: "It may have been deleted.",
+			Link: &page.Link{Text: "All webhooks", URL: webhooksURL},
+		}
 	}
 	return &list.Items[at], nil
 }
@@ -116,7 +119,10 @@ func (v *visit) webhookPage(back *form) (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table{Caption: "Deliveries", Head: heads("Event", "State", "Attempts", "Last attempt", "Next attempt"), Empty: "Nothing was sent yet", Next: v.Next(list.NextCursor)}
+	t := &table{
+		Caption: "Deliveries", Head: heads("Event", "State", "Attempts", "Last attempt", "Next attempt"), Empty: "Nothing was sent yet",
+		Next: v.Next(list.NextCursor),
+	}
 	for i := range list.Items {
 		t.Rows = append(t.Rows, v.deliveryRow(&list.Items[i]))
 	}
@@ -134,8 +140,14 @@ func (v *visit) webhookPage(back *form) (*page.View, error) {
 	forms := []*form{v.replayForm()}
 	actions := []*form{
 		{Name: "test", Action: here + "/test", Button: "Send a test"},
-		{Name: "rotate", Action: here + "/rotate", Button: "New secret", Ask: "A new secret is shown once. The one of now signs beside it for 24 hours; one from before signs no more.", Sure: "Yes, make a new one"},
-		{Name: "delete", Action: here + "/delete", Button: "Delete", Class: "danger", Ask: "Nothing is sent to it any more. What waits is dropped.", Sure: "Yes, delete it"},
+		{
+			Name: "rotate", Action: here + "/rotate", Button: "New secret",
+			Ask: "A new secret is shown once. The one of now signs beside it for 24 hours; one from before signs no more.", Sure: "Yes, make a new one",
+		},
+		{
+			Name: "delete", Action: here + "/delete", Button: "Delete", Class: "danger", Ask: "Nothing is sent to it any more. What waits is dropped.",
+			Sure: "Yes, delete it",
+		},
 	}
 	if back != nil && back.Name == "replay" {
 		forms[0] = back
@@ -195,13 +207,17 @@ func (v *visit) deleteWebhook() (*page.View, error) {
 func (v *visit) replayForm() *form {
 	from := instantField("from", "From", v.Zone)
 	from.Optional = false
-	return &form{Name: "replay", Title: "Send again", Action: v.webhookURL() + "/replay", Button: "Send them again", Note: "All events of its types in this time are sent, also those that were delivered. They keep their ids.", Fields: []field{
-		from, instantField("to", "To", v.Zone),
-	}}
+	return &form{
+		Name: "replay", Title: "Send again", Action: v.webhookURL() + "/replay", Button: "Send them again",
+		Note: "All events of its types in this time are sent, also those that were delivered. They keep their ids.", Fields: []field{
+			from, instantField("to", "To", v.Zone),
+		},
+	}
 }
 
 func (v *visit) replayWebhook() (*page.View, error) {
 	return v.sent(post{
-		form: v.replayForm(), method: http.MethodPost, path: at("/v1/webhooks/" + page.Segment(v.R.PathValue("id")) + "/replay"), to: v.webhookURL() + "?done=replayed",
+		form: v.replayForm(), method: http.MethodPost, path: at("/v1/webhooks/" + page.Segment(v.R.PathValue("id")) + "/replay"), to: v.webhookURL() +
+			"?done=replayed",
 	}, v.webhookPage)
 }

@@ -77,11 +77,23 @@ func (m *Message) View() *View {
 var (
 	errSignedOut = &Message{Status: http.StatusUnauthorized, Title: "You are signed out", Text: "Go back to where you came from and open your usage again."}
 	ErrMissing   = &Message{Status: http.StatusNotFound, Title: "There is no such page", Text: "The address may be mistyped, or the page has moved."}
-	errLinkOver  = &Message{Status: http.StatusGone, Title: "This link has been used or is over", Text: "Links live 10 minutes and open once. Go back to where you found it and open your usage again."}
+	errLinkOver  = &Message{
+		Status: http.StatusGone, Title: "This link has been used or is over",
+		Text: "Links live 10 minutes and open once. Go back to where you found it and open your usage again.",
+	}
 	errForbidden = &Message{Status: http.StatusForbidden, Title: "This is not for you", Text: "Your key does not allow this page."}
-	ErrNoText    = &Message{Status: http.StatusUnprocessableEntity, Title: "This could not be read", Text: "What was sent is not text in UTF-8. Go back and try again."}
-	errBusy      = &Message{Status: http.StatusServiceUnavailable, Title: "This cannot be shown just now", Text: "What you have left still counts. Reload in a moment.", Again: true}
-	errBroken    = &Message{Status: http.StatusInternalServerError, Title: "Something went wrong", Text: "It has been noted. Reload in a moment; if it stays, tell support when it happened.", Again: true}
+	ErrNoText    = &Message{
+		Status: http.StatusUnprocessableEntity, Title: "This could not be read",
+		Text: "What was sent is not text in UTF-8. Go back and try again.",
+	}
+	errBusy = &Message{
+		Status: http.StatusServiceUnavailable, Title: "This cannot be shown just now",
+		Text: "What you have left still counts. Reload in a moment.", Again: true,
+	}
+	errBroken = &Message{
+		Status: http.StatusInternalServerError, Title: "Something went wrong",
+		Text: "It has been noted. Reload in a moment; if it stays, tell support when it happened.", Again: true,
+	}
 )
 
 // MessageOf is what is said of an error that is no message.

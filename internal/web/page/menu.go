@@ -25,7 +25,8 @@ type group struct {
 func adminTabs(scope string) []group {
 	service := []tab{{"overview", "Overview", "/admin"}}
 	if scope == "" || plans.Scope(scope) == plans.ScopeAdmin {
-		service = append(service, tab{"keys", "Keys", "/admin/keys"}, tab{"webhooks", "Webhooks", "/admin/webhooks"}, tab{"audit", "Audit", "/admin/audit"}, tab{"reconcile", "Check the books", "/admin/reconcile"})
+		service = append(service, tab{"keys", "Keys", "/admin/keys"}, tab{"webhooks", "Webhooks", "/admin/webhooks"}, tab{"audit", "Audit", "/admin/audit"},
+			tab{"reconcile", "Check the books", "/admin/reconcile"})
 	}
 	return []group{
 		{"", service},

@@ -384,7 +384,8 @@ func (v *Visit) Beside(all *sync.WaitGroup, part string, do func() error, withou
 			p := recover()
 			switch {
 			case p != nil:
-				v.Site.Options.Log.Error("panic while making a part of a page", "request_id", v.RequestID, "part", part, "path", v.R.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				v.Site.Options.Log.Error("panic while making a part of a page", "request_id", v.RequestID, "part", part, "path", v.R.URL.Path, "panic", p,
+					"stack", string(debug.Stack()))
 			case err != nil:
 				v.Note(part, err)
 			default:

@@ -119,7 +119,8 @@ func (s *Site) panicked(w http.ResponseWriter, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	s.Options.Log.Error("panic while answering", "request_id", w.Header().Get("X-Request-Id"), "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	s.Options.Log.Error("panic while answering", "request_id", w.Header().Get("X-Request-Id"), "method", r.Method, "path", r.URL.Path, "panic", p,
+		"stack", string(debug.Stack()))
 	if _, begun := w.Header()["Content-Type"]; begun {
 		panic(http.ErrAbortHandler)
 	}
@@ -150,7 +151,10 @@ func (s *Site) guard(next http.Handler) (http.Handler, error) {
 
 var (
 	errCrossOrigin = &Message{Status: http.StatusForbidden, Title: "This came from another site", Text: "Open the page here and try again."}
-	errNotSecure   = &Message{Status: http.StatusForbidden, Title: "Pages need https", Text: "Without it they are shown on the same machine only. The operator sets --tls-cert and --tls-key, or an https --public-url behind a proxy."}
+	errNotSecure   = &Message{
+		Status: http.StatusForbidden, Title: "Pages need https",
+		Text: "Without it they are shown on the same machine only. The operator sets --tls-cert and --tls-key, or an https --public-url behind a proxy.",
+	}
 )
 
 // fromHere reports whether a request comes from this machine, and asks for it by a name that no

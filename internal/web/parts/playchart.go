@@ -111,9 +111,11 @@ func chartOf(p *ShownPlay, r *play.Result, l *play.Limit, admitted, refused [bin
 	drawBand(&d, p, r, l)
 	drawTime(&d, r.Length, l.Window)
 	drawLevel(&d, l.Level, high)
-	d.Add(`<line class="limit-line" x1="0" x2="100%%" y1="%[1]s" y2="%[1]s"/><line class="base" x1="0" x2="100%%" y1="%[2]d.5" y2="%[2]d.5"/>`, down(top, high, 0), levelBottom)
+	d.Add(`<line class="limit-line" x1="0" x2="100%%" y1="%[1]s" y2="%[1]s"/><line class="base" x1="0" x2="100%%" y1="%[2]d.5" y2="%[2]d.5"/>`,
+		down(top, high, 0), levelBottom)
 	drawHits(&d, admitted, refused)
-	d.Add(`<line class="base" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/><rect class="veil" x="100%%" width="0" y="0" height="%[2]d"/></svg></div>`, hitsBottom, hitsBottom)
+	d.Add(`<line class="base" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/><rect class="veil" x="100%%" width="0" y="0" height="%[2]d"/></svg></div>`,
+		hitsBottom, hitsBottom)
 	return d.HTML()
 }
 
@@ -157,7 +159,8 @@ func drawBand(d *words.Drawing, p *ShownPlay, r *play.Result, l *play.Limit) {
 	case share > 85:
 		at, anchor = across(from+l.Window, r.Length), "end"
 	}
-	d.Add(`<text class="band-label%s" x="%s" y="11" text-anchor="%s">%s in %s</text>`, class, at, anchor, template.HTMLEscapeString(words.Short(l.Fullest.Units)), lasting(l.Window))
+	d.Add(`<text class="band-label%s" x="%s" y="11" text-anchor="%s">%s in %s</text>`, class, at, anchor,
+		template.HTMLEscapeString(words.Short(l.Fullest.Units)), lasting(l.Window))
 }
 
 // drawTime draws a line for each window, and the time of some.

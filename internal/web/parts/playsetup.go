@@ -119,7 +119,8 @@ func (s *Setup) readHits() {
 		return
 	}
 	last := int64(0)
-	for word := range strings.FieldsFuncSeq(s.Fields["hits"], func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' || r == ';' }) {
+	for word := range strings.FieldsFuncSeq(s.Fields["hits"],
+		func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' || r == ';' }) {
 		when, costs, priced := strings.Cut(word, "x")
 		at, ok := readSeconds(when)
 		cost := int64(1)

@@ -85,7 +85,10 @@ func Attributes(v *page.Visit) (query url.Values, values []Hidden) {
 
 // Limits is the part of a page that shows it.
 func (s *Standing) Limits() LimitsData {
-	data := LimitsData{Stopped: s.stopped(), Coming: Coming(s.Quota.Scheduled, s.next, s.zone), Cards: s.cards, Filter: len(s.cards) >= filterFrom, Hidden: s.query}
+	data := LimitsData{
+		Stopped: s.stopped(), Coming: Coming(s.Quota.Scheduled, s.next, s.zone), Cards: s.cards, Filter: len(s.cards) >= filterFrom,
+		Hidden: s.query,
+	}
 	limited := map[string]bool{}
 	for i := range s.Quota.Limits {
 		if s.Quota.Limits[i].Mode != "shadow" {

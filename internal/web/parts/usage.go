@@ -302,7 +302,8 @@ func limitLine(v *page.Visit, plan *client.Plan, a *usageAsked) int64 {
 		_, offset := a.start.In(v.Zone).Zone()
 		n, unit := unitsOf(l.Window)
 		switch {
-		case a.step == "hour" && n == 1 && unit == "hour" && offset%3600 == 0, a.step == "day" && l.Window == "calendar_day", a.step == "month" && l.Window == "calendar_month":
+		case a.step == "hour" && n == 1 && unit == "hour" && offset%3600 == 0, a.step == "day" && l.Window == "calendar_day", a.step == "month" &&
+			l.Window == "calendar_month":
 			return inForce(v, &l)
 		}
 	}

@@ -56,7 +56,8 @@ func TestChartLabelsAreApart(t *testing.T) {
 			for begin := range 26 {
 				chart := usageChart{step: c.step, zone: zone, now: time.Date(2030, 1, 1, 0, 0, 0, 0, zone)}
 				at := map[string]time.Time{
-					"hour": time.Date(2026, 3, 20, 0, 0, 0, 0, zone).Add(time.Duration(begin*7) * time.Hour), "day": time.Date(2026, 1, 20+begin, 0, 0, 0, 0, zone), "month": time.Date(2024, time.Month(1+begin), 1, 0, 0, 0, 0, zone),
+					"hour": time.Date(2026, 3, 20, 0, 0, 0, 0, zone).Add(time.Duration(begin*7) * time.Hour), "day": time.Date(2026, 1, 20+begin, 0, 0, 0, 0, zone),
+					"month": time.Date(2024, time.Month(1+begin), 1, 0, 0, 0, 0, zone),
 				}[c.step]
 				for range n {
 					chart.points = append(chart.points, client.UsagePoint{Start: at, UsageUnits: &client.UsageUnits{Admitted: 1}})

@@ -84,7 +84,10 @@ func (g *Ground) page(v *page.Visit) (*page.View, error) {
 }
 
 var (
-	errManyPlays = &page.Message{Status: http.StatusTooManyRequests, Title: "That was a lot of playing", Text: "An address may play 120 times a minute. Wait a moment, then reload.", Again: true}
+	errManyPlays = &page.Message{
+		Status: http.StatusTooManyRequests, Title: "That was a lot of playing",
+		Text: "An address may play 120 times a minute. Wait a moment, then reload.", Again: true,
+	}
 	errBusyPlays = &page.Message{Status: http.StatusServiceUnavailable, Title: "Many are playing just now", Text: "Reload in a moment.", Again: true}
 )
 

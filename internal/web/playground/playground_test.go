@@ -29,7 +29,8 @@ func aPlayground(t *testing.T) opener {
 	t.Helper()
 	began := time.Now()
 	s, err := page.New(page.Options{
-		Now: func(context.Context) (int64, error) { return play.Epoch, nil }, Wall: func() time.Time { return began }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Now: func(context.Context) (int64, error) { return play.Epoch, nil }, Wall: func() time.Time { return began },
+		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Trouble: func() string { return "" }, Why: func(d *model.Decision) string { return fmt.Sprintf("refused <b>%d</b>", d.Cost) },
 	}, os.DirFS(".."), admin.Functions)
 	if err != nil {
@@ -61,7 +62,8 @@ func TestPlaygroundIsOpenAndKeepsNothing(t *testing.T) {
 	if w.Code != 200 || strings.Count(body, `<article class="play"`) != 4 || len(w.Result().Cookies()) != 0 {
 		t.Fatalf("%d, cookies %v: %s", w.Code, w.Result().Cookies(), body)
 	}
-	if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(body, "style=") || strings.Contains(body, "onclick") {
+	if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(body, "style=") ||
+		strings.Contains(body, "onclick") {
 		t.Errorf("the policy is %q", policy)
 	}
 	if strings.Contains(body, "refused <b>") || !strings.Contains(body, "refused &lt;b&gt;1") {
@@ -94,7 +96,8 @@ func TestPlaygroundShowsThePlay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := fmt.Sprintf(`<b data-admitted>%s</b> admitted</span> <span><b data-refused>%s</b> refused`, words.Number(r.Admitted.Hits), words.Number(r.Refused.Hits))
+			want := fmt.Sprintf(`<b data-admitted>%s</b> admitted</span> <span><b data-refused>%s</b> refused`, words.Number(r.Admitted.Hits),
+				words.Number(r.Refused.Hits))
 			if !strings.Contains(body, want) {
 				t.Errorf("%s by %s: the page does not say %s", preset.Name, spec.Algorithm, want)
 			}
@@ -160,7 +163,10 @@ func TestPlaygroundHits(t *testing.T) {
 			t.Fatalf("hit %d leads to %s", n, to)
 		}
 		body := s.opened(t, to).Body.String()
-		if says := map[bool]string{true: " s is admitted.", false: "The hit at 2.000 s is refused, and would pass at 10.000 s."}[n < 3]; !strings.Contains(body, says) {
+		if says := map[bool]string{
+			true:  " s is admitted.",
+			false: "The hit at 2.000 s is refused, and would pass at 10.000 s.",
+		}[n < 3]; !strings.Contains(body, says) {
 			t.Errorf("hit %d: the page does not say %q", n, says)
 		}
 		to += "&hit=1"

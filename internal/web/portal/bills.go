@@ -225,7 +225,10 @@ func (v *visit) billHours() (*page.View, error) {
 		return nil, err
 	}
 	row := v.billRow(i)
-	data := hoursData{Archived: archived, Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: parts.LineOf(&i.Lines[n-1], i.Currency).Name, Sum: words.Number(i.Lines[n-1].Quantity)}
+	data := hoursData{
+		Archived: archived, Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: parts.LineOf(&i.Lines[n-1], i.Currency).Name,
+		Sum: words.Number(i.Lines[n-1].Quantity),
+	}
 	for at, h := range used.Hours {
 		if at == maxHourRows {
 			data.Left = len(used.Hours) - at

@@ -42,7 +42,10 @@ func someLimits(cards int) parts.LimitsData {
 	}
 	data := parts.LimitsData{Counted: []parts.CountedData{{Title: "Bytes", Unit: "bytes", Used: "12"}}}
 	for i := range cards {
-		c := parts.Card{ID: fmt.Sprint("limit-", i), Name: fmt.Sprint("limit", i), Title: "Requests", Unit: "request", Rule: "100 in any hour", Left: 60, Used: 40, Of: 100, Shown: true}
+		c := parts.Card{
+			ID: fmt.Sprint("limit-", i), Name: fmt.Sprint("limit", i), Title: "Requests", Unit: "request", Rule: "100 in any hour", Left: 60,
+			Used: 40, Of: 100, Shown: true,
+		}
 		c.Facts = []parts.Fact{
 			{Term: "Resets in", Text: "1:00:00", At: at(time.Hour), Every: 0},
 			{Term: "One more in", Text: "1:00", At: at(time.Minute), Every: 60_000},

@@ -186,7 +186,10 @@ func priceWords(p *client.Price, currency, unit string) (all []string) {
 	default: // a test asks for words of each
 		all = append(all, p.Model)
 	}
-	if by := map[string]string{"average": "of what is held on the average", "peak": "of the most that is held", "last": "of what is held at the end of a period"}[p.LevelBy]; by != "" {
+	if by := map[string]string{
+		"average": "of what is held on the average", "peak": "of the most that is held",
+		"last": "of what is held at the end of a period",
+	}[p.LevelBy]; by != "" {
 		all = append(all, by)
 	}
 	if p.Included > 0 {

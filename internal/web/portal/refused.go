@@ -30,7 +30,8 @@ func (v *visit) refusalsPage() (*page.View, error) {
 	}
 	shown := &page.View{Sheet: "refusals", Title: "Refusals", Tab: "refusals"}
 	data, err := v.refusals(q)
-	if problem, told := page.ProblemOf(err); told && len(asked) > 0 && (problem.Status == http.StatusUnprocessableEntity || problem.Status == http.StatusNotFound) {
+	if problem, told := page.ProblemOf(err); told && len(asked) > 0 &&
+		(problem.Status == http.StatusUnprocessableEntity || problem.Status == http.StatusNotFound) {
 		shown.Status = http.StatusUnprocessableEntity
 		data, err = &refusalsData{Wrong: "There is nothing at this address: " + words.Said(problem, words.PathWords) + "."}, nil
 	}
@@ -69,7 +70,10 @@ func (v *visit) refusals(q url.Values) (*refusalsData, error) {
 	data := &refusalsData{}
 	for i := range list.Items {
 		r := &list.Items[i]
-		data.Rows = append(data.Rows, refusalRow{When: v.period(r, now), Then: v.passed(r, now), Limit: page.TitleOf(names.Of(r.Meter)), Name: r.Limit, Units: words.Number(r.Units)})
+		data.Rows = append(data.Rows, refusalRow{
+			When: v.period(r, now), Then: v.passed(r, now), Limit: page.TitleOf(names.Of(r.Meter)), Name: r.Limit,
+			Units: words.Number(r.Units),
+		})
 	}
 	if list.NextCursor != nil {
 		next := url.Values{"cursor": {*list.NextCursor}}

@@ -29,7 +29,8 @@ func AlgorithmName(name string) string { return algorithmNames[model.AlgorithmNa
 var memberWords = strings.NewReplacer(slices.Concat(algorithmPairs(), []string{
 	"first_hit", "first hit",
 	"per_unit", "per unit", "unit_price", "unit price", "package_size", "units of a package", "package_price", "price of a package", "flat_price", "flat price",
-	"up_to", "up to", "base_price_minor", "base price", "base_every", "number of periods of the base price", "minimum_minor", "minimum", "maximum_minor", "maximum", "amount_minor", "amount",
+	"up_to", "up to", "base_price_minor", "base price", "base_every", "number of periods of the base price", "minimum_minor", "minimum", "maximum_minor",
+	"maximum", "amount_minor", "amount",
 	"level_by", "level that is billed", "interval_count", "number of intervals", "plan_version", "version of the plan", "on_outage", "outage",
 })...)
 
