@@ -84,8 +84,10 @@ func TestWhatComesLater(t *testing.T) {
 		{name: "given back at Stripe", later: func(id string) {
 			w.stripe.collect(t, id)
 			w.stripe.with(t, id, func(in object) {
-				w.stripe.tell("charge.refunded", object{"id": "ch_1", "object": "charge", "amount_refunded": 1000, "currency": "eur", "payment_intent": "pi_" +
-					strings.TrimPrefix(in["id"].(string), "in_")})
+				w.stripe.tell("charge.refunded", object{
+					"id": "ch_1", "object": "charge", "amount_refunded": 1000, "currency": "eur",
+					"payment_intent": "pi_" + strings.TrimPrefix(in["id"].(string), "in_"),
+				})
 			})
 		}, status: "paid", quotad: "paid", paid: 1000, notice: "charge.refunded"},
 		{name: "covered by a balance", later: func(id string) {

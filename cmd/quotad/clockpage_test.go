@@ -109,8 +109,8 @@ func TestPagesNameTheirZone(t *testing.T) {
 	named := regexp.MustCompile(`imes in ([^<]*)</span>`)
 	here := "/admin/customers/abroad"
 	for path, zone := range map[string]string{
-		here: "Asia/Kathmandu (UTC+5:45)", here + "/billing": "Asia/Kathmandu (UTC+5:45)", here + "/usage": "Asia/Kathmandu (UTC+5:45)", here +
-			"/settings": "Asia/Kathmandu (UTC+5:45)",
+		here: "Asia/Kathmandu (UTC+5:45)", here + "/billing": "Asia/Kathmandu (UTC+5:45)", here + "/usage": "Asia/Kathmandu (UTC+5:45)",
+		here + "/settings":             "Asia/Kathmandu (UTC+5:45)",
 		"/admin/invoices/" + n.invoice: "Asia/Kathmandu (UTC+5:45)", "/admin/invoices?customer=abroad&test_clock=any": "Asia/Kathmandu (UTC+5:45)",
 		"/admin": "UTC", "/admin/customers": "UTC", "/admin/invoices": "UTC", "/admin/plans": "UTC", "/admin/plans/basic/versions": "UTC",
 		"/admin/keys": "UTC", "/admin/audit": "UTC", "/admin/meters": "UTC",

@@ -199,8 +199,8 @@ func TestPagesTakeTextOnly(t *testing.T) {
 			"/playground?limit=" + escaped: b, "/playground?" + escaped + "=1": b, "/portal?attr.ip=" + escaped: b, "/portal/usage?meter=" + escaped: b,
 			"/portal/usage.csv?meter=" + escaped: b, "/portal/invoices/" + escaped: b, "/portal/enter/" + escaped: b, "/portal/" + escaped: b,
 			"/admin/customers?prefix=" + escaped: staff, "/admin/customers/" + escaped: staff, "/admin/audit?actor=" + escaped: staff,
-			"/admin/plans/" + escaped: staff, "/admin/invoices?customer=" + escaped: staff, "/admin/sign-in?to=" + escaped: staff, "/admin/invoices?cursor=" +
-				escaped: staff,
+			"/admin/plans/" + escaped: staff, "/admin/invoices?customer=" + escaped: staff, "/admin/sign-in?to=" + escaped: staff,
+			"/admin/invoices?cursor=" + escaped: staff,
 		} {
 			by.get(path).is(422).says("UTF-8")
 		}

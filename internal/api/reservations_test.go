@@ -78,8 +78,10 @@ func TestCommits(t *testing.T) {
 	if again := n.want(200, "POST", held+"/commit", `{"cost":2}`); again.json["replayed"] != true || again.json["reserved"] != 3.0 {
 		t.Errorf("again: %s", again.text)
 	}
-	for request, says := range map[string]string{"POST " + held + "/commit": "was committed with 2 before", "DELETE " +
-		held: "give back what is too much by POST /v1/refunds"} {
+	for request, says := range map[string]string{
+		"POST " + held + "/commit": "was committed with 2 before",
+		"DELETE " + held:           "give back what is too much by POST /v1/refunds",
+	} {
 		method, path, _ := strings.Cut(request, " ")
 		body := ""
 		if method == "POST" {

@@ -63,6 +63,7 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	has := strings.Join(allow, ", ")
-	problem.Write(w, &problem.Fault{Kind: problem.KindMethod, Detail: "this path does not have the method " + plans.Shorten(r.Method) + ": it has " +
-		has, Allow: has})
+	problem.Write(w, &problem.Fault{
+		Kind: problem.KindMethod, Detail: "this path does not have the method " + plans.Shorten(r.Method) + ": it has " + has, Allow: has,
+	})
 }

@@ -52,9 +52,9 @@ ORDER BY i.n, l.at LIMIT $6`
 
 // LevelChanges returns what customers held of level meters in [from, to) µs: its changes, and the last
 // one before. The i-th list is of customers[i] and meters[i]. full is as of Past.
-func (e *Engine) LevelChanges(ctx context.Context, customers []int64, meters []int32, from, to int64, most int) (changes [][]LevelChange, full bool,
-	err error,
-) {
+func (e *Engine) LevelChanges(
+	ctx context.Context, customers []int64, meters []int32, from, to int64, most int,
+) (changes [][]LevelChange, full bool, err error) {
 	type row struct{ N, At, Level int64 }
 	rows, err := collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[row], changesSQL, shardsOf(customers), customers, meters, from, to, most+1)
 	if err != nil {

@@ -24,8 +24,9 @@ func (w *warnings) text(field, words string) {
 	if len(letters) > maxShown {
 		shown, more = letters[:maxShown], fmt.Sprintf(" and %d others", len(letters)-maxShown)
 	}
-	*w = append(*w, client.Warning{Field: field, Detail: "The PDF shows a box for each of these letters: " + string(shown) + more +
-		". HTML, JSON and CSV have them."})
+	*w = append(*w, client.Warning{
+		Field: field, Detail: "The PDF shows a box for each of these letters: " + string(shown) + more + ". HTML, JSON and CSV have them.",
+	})
 }
 
 func (w *warnings) lines(field string, lines []string) {

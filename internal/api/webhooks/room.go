@@ -155,11 +155,11 @@ func (s *Room) Routes() []serve.Route {
 	create, list := operation("POST", "/v1/webhooks", "createWebhook", "Create a webhook"), operation("GET", "/v1/webhooks", "listWebhooks", "List the webhooks")
 	create.Request, create.Response, create.Status, create.Problems = reflect.TypeFor[client.WebhookRequest](), made, serve.Created201, conflict
 	list.Params, list.Response, list.Problems = request.Paging, reflect.TypeFor[client.List[client.Webhook]](), nil
-	remove, rotate := operation("DELETE", one, "deleteWebhook", "Delete a webhook"), operation("POST", one+"/rotate", "rotateWebhook",
-		"Give a webhook another secret")
+	remove := operation("DELETE", one, "deleteWebhook", "Delete a webhook")
+	rotate := operation("POST", one+"/rotate", "rotateWebhook", "Give a webhook another secret")
 	remove.Status, rotate.Response = serve.Done204, made
-	test, sent := operation("POST", one+"/test", "testWebhook", "Send a test to a webhook"), operation("GET", one+"/deliveries", "listDeliveries",
-		"List what was sent to a webhook")
+	test := operation("POST", one+"/test", "testWebhook", "Send a test to a webhook")
+	sent := operation("GET", one+"/deliveries", "listDeliveries", "List what was sent to a webhook")
 	test.Response = reflect.TypeFor[client.WebhookTest]()
 	sent.Params, sent.Response = request.Paging, reflect.TypeFor[client.List[client.Delivery]]()
 	replay := operation("POST", one+"/replay", "replayWebhook", "Send events to a webhook again")

@@ -82,8 +82,8 @@ func (r *Replica) of(database, admin string) *Replica {
 		}
 	}
 	r.database, r.admin = r.here(database), r.here(admin)
-	r.cmd = exec.Command(filepath.Join(r.programs, "postgres"), "-D", data, "-c",
-		"config_file="+filepath.Join(r.dir, "server.conf")) //nolint:noctx // Crash ends it
+	r.cmd = exec.Command( //nolint:noctx // Crash ends it
+		filepath.Join(r.programs, "postgres"), "-D", data, "-c", "config_file="+filepath.Join(r.dir, "server.conf"))
 	r.dress(r.cmd)
 	r.cmd.Stdout, r.cmd.Stderr = &r.log, &r.log
 	if err := r.cmd.Start(); err != nil {

@@ -219,8 +219,10 @@ func (v *visit) finalizeInvoice() (*page.View, error) {
 }
 
 func (v *visit) voidInvoice() (*page.View, error) {
-	return v.sent(post{form: voidForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/void"), to: v.invoiceURL() +
-		"?done=voided"}, v.invoicePage)
+	return v.sent(post{
+		form: voidForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/void"),
+		to: v.invoiceURL() + "?done=voided",
+	}, v.invoicePage)
 }
 
 // creditInvoice gathers the lines' fields into the lines of the note.

@@ -74,10 +74,9 @@ func (v *visit) makeKey() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown.Data.(*staffPage).Secret = &secret{
-		"The key " + made.Name, made.Secret,
-		"It is shown this once. Only its hash is stored.",
-	} //nolint:forcetypeassert // keysPage made it
+	shown.Data.(*staffPage).Secret = &secret{ //nolint:forcetypeassert // keysPage made it
+		"The key " + made.Name, made.Secret, "It is shown this once. Only its hash is stored.",
+	}
 	return shown, nil
 }
 

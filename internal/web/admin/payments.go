@@ -86,13 +86,17 @@ func (v *visit) payInvoice() (*page.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.sent(post{form: payForm(v.invoiceURL(), n.Currency), method: http.MethodPost, path: at(v.invoicePath() + "/pay"), to: v.invoiceURL() +
-		"?done=paid"}, v.invoicePage)
+	return v.sent(post{
+		form: payForm(v.invoiceURL(), n.Currency), method: http.MethodPost, path: at(v.invoicePath() + "/pay"),
+		to: v.invoiceURL() + "?done=paid",
+	}, v.invoicePage)
 }
 
 func (v *visit) applyCredits() (*page.View, error) {
-	return v.sent(post{form: applyForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/apply-credits"), to: v.invoiceURL() +
-		"?done=applied"}, v.invoicePage)
+	return v.sent(post{
+		form: applyForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/apply-credits"),
+		to: v.invoiceURL() + "?done=applied",
+	}, v.invoicePage)
 }
 
 func (v *visit) reversePayment() (*page.View, error) {

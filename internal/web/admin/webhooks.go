@@ -217,7 +217,7 @@ func (v *visit) replayForm() *form {
 
 func (v *visit) replayWebhook() (*page.View, error) {
 	return v.sent(post{
-		form: v.replayForm(), method: http.MethodPost, path: at("/v1/webhooks/" + page.Segment(v.R.PathValue("id")) + "/replay"), to: v.webhookURL() +
-			"?done=replayed",
+		form: v.replayForm(), method: http.MethodPost, path: at("/v1/webhooks/" + page.Segment(v.R.PathValue("id")) + "/replay"),
+		to: v.webhookURL() + "?done=replayed",
 	}, v.webhookPage)
 }
