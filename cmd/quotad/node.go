@@ -71,23 +71,8 @@ type node struct {
 // openNode wires the parts on a migrated database and starts what runs in the background.
 func openNode(ctx context.Context, s *settings, databaseURL string, front *front, log *slog.Logger) (*node, error) {
 	n := &node{log: log, url: front.urls[0], dataDir: s.embeddedDir(), front: front, atLeast: s.atLeast}
-	var err error
-	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true}); err != nil {
-		return nil, badDatabaseURL(err)
-	}
-	if n.reads, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: session.PoolSettings, Serving: true}); err != nil {
-		n.pool.Close()
-		return nil, badDatabaseURL(err)
-	}
-	err = n.patiently(ctx, s.StartTimeout, func() error {
-		if err := n.checkSessions(ctx, s.Lanes, databaseURL); err != nil {
-			return err
-		}
-		return s.agree(ctx, store.New(n.pool, store.Options{}))
-	})
+	err := n.connect(ctx, s, databaseURL)
 	if err != nil {
-		n.reads.Close()
-		n.pool.Close()
 		return nil, err
 	}
 	stopwatch := newStopwatch()
@@ -142,6 +127,30 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.beats = n.newHeartbeat()
 	n.startBeats = func() { n.background.Go(func() { n.beats.run(background) }) }
 	return n, nil
+}
+
+// connect opens the pools of a node, once the server has room for all its sessions and the nodes agree
+// with its settings.
+func (n *node) connect(ctx context.Context, s *settings, databaseURL string) error {
+	var err error
+	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true}); err != nil {
+		return badDatabaseURL(err)
+	}
+	if n.reads, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: session.PoolSettings, Serving: true}); err != nil {
+		n.pool.Close()
+		return badDatabaseURL(err)
+	}
+	err = n.patiently(ctx, s.StartTimeout, func() error {
+		if err := n.checkSessions(ctx, s.Lanes, databaseURL); err != nil {
+			return err
+		}
+		return s.agree(ctx, store.New(n.pool, store.Options{}))
+	})
+	if err != nil {
+		n.reads.Close()
+		n.pool.Close()
+	}
+	return err
 }
 
 // openEvents makes what shows events and sends them.

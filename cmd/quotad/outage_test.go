@@ -57,7 +57,14 @@ func TestOutage(t *testing.T) {
 	testkit.AtMost(t, "20 hits in the outage", took, 5*time.Second)
 
 	server.Start()
-	testkit.Eventually(t, "hits are charged again", func() bool { return n.hit(1).is(200).at("degraded") == nil })
+	testkit.Eventually(t, "hits are charged again", func() bool {
+		a = n.hit(1)
+		if a.status == 429 { // so many were let in that the limit is used up, as the node counts without the database
+			a.has("degraded", true)
+			return false
+		}
+		return a.is(200).at("degraded") == nil
+	})
 	testkit.Eventually(t, "/readyz is ready again", func() bool {
 		return n.do("GET", "/readyz", "").is(200).at("status") == "ready"
 	})

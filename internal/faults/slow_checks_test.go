@@ -167,11 +167,11 @@ func (w *slowWay) again(at slowTimes) time.Time {
 	return at.recovered
 }
 
-// stalled reports whether a hit that was sent after an instant waited for as long as makes an outage. A
-// machine that stalls does that, and other hits are told of the outage then. Without such a hit no other
-// may be. mu is held.
+// stalled reports whether a hit that was answered after an instant had waited for as long as makes an
+// outage. A machine that stalls does that, and other hits are told of the outage then. Without such a hit
+// no other may be. mu is held.
 func (s *slow) stalled(after time.Time) bool {
-	return slices.ContainsFunc(s.hits, func(h slowHit) bool { return h.sent.After(after) && h.took > slowWithin*9/10 })
+	return slices.ContainsFunc(s.hits, func(h slowHit) bool { return h.sent.Add(h.took).After(after) && h.took > slowWithin*9/10 })
 }
 
 // judge holds what callers heard against what they are to hear.
