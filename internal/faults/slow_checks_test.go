@@ -167,11 +167,11 @@ func (w *slowWay) again(at slowTimes) time.Time {
 	return at.recovered
 }
 
-// stalled reports whether a hit that was answered after an instant had waited for as long as makes an
-// outage. A machine that stalls does that, and other hits are told of the outage then. Without such a hit
-// no other may be. mu is held.
+// stalled reports whether a hit that was answered after an instant had waited for a tenth of what makes an
+// outage. A machine that stalls does that. What stalls with the hit, such as a session that is opened, may
+// then be an outage again, and other hits are told so. Without such a hit no other may be. mu is held.
 func (s *slow) stalled(after time.Time) bool {
-	return slices.ContainsFunc(s.hits, func(h slowHit) bool { return h.sent.Add(h.took).After(after) && h.took > slowWithin*9/10 })
+	return slices.ContainsFunc(s.hits, func(h slowHit) bool { return h.sent.Add(h.took).After(after) && h.took > slowWithin/10 })
 }
 
 // judge holds what callers heard against what they are to hear.

@@ -281,6 +281,17 @@ func (s *slow) answered(after time.Time) {
 	})
 }
 
+// steady waits until so many hits in a row that were sent after an instant were charged.
+func (s *slow) steady(after time.Time) {
+	s.t.Helper()
+	testkit.Eventually(s.t, "hits are charged one after the other", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		last := s.hits[max(0, len(s.hits)-slowHits):]
+		return len(last) == slowHits && !slices.ContainsFunc(last, func(h slowHit) bool { return !h.sent.After(after) || h.outcome() != charged })
+	})
+}
+
 // charged waits until a hit of each customer that was sent after an instant was charged. So each lane has
 // charged since, and each of those who charge hits with ids.
 func (s *slow) charged(after time.Time) {
@@ -346,7 +357,7 @@ func (s *slow) beside(w slowWay) {
 	w.end()
 	ended := time.Now()
 	recovered := s.charges(ended)
-	s.answered(recovered)
+	s.steady(recovered)
 	late := time.Now()
 	testkit.Eventually(s.t, "all are answered", func() bool {
 		s.mu.Lock()
