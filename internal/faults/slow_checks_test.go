@@ -136,7 +136,7 @@ func (s *slow) logged(w *slowWay, before string, at slowTimes) {
 	s.t.Helper()
 	s.mu.Lock()
 	// Hits on sessions that are silent wait always.
-	stalled := w.passing || s.stalled(at.ended)
+	stalled := w.passing || s.stalled(at.ended, at.late, slowWithin*9/10)
 	s.mu.Unlock()
 	first := s.faults == 1 && !w.passing
 	count := func() (opened, closed int) {
@@ -159,19 +159,15 @@ func (s *slow) logged(w *slowWay, before string, at slowTimes) {
 // was judged.
 type slowTimes struct{ began, known, ending, ended, recovered, late time.Time }
 
-// again is the instant from which on nothing keeps the node from charging.
-func (w *slowWay) again(at slowTimes) time.Time {
-	if w.passing {
-		return at.known
-	}
-	return at.recovered
-}
-
-// stalled reports whether a hit that was answered after an instant had waited for a tenth of what makes an
-// outage. A machine that stalls does that. What stalls with the hit, such as a session that is opened, may
-// then be an outage again, and other hits are told so. Without such a hit no other may be. mu is held.
-func (s *slow) stalled(after time.Time) bool {
-	return slices.ContainsFunc(s.hits, func(h slowHit) bool { return h.sent.Add(h.took).After(after) && h.took > slowWithin/10 })
+// stalled reports whether a hit that was answered between two instants had waited for a time. On a machine
+// that stalls hits do. A tenth of what makes an outage is enough: what stalls with the hit, such as a
+// session that is opened, may tell other hits something else. Without such a hit none may hear it. mu is
+// held.
+func (s *slow) stalled(after, before time.Time, waited time.Duration) bool {
+	return slices.ContainsFunc(s.hits, func(h slowHit) bool {
+		answered := h.sent.Add(h.took)
+		return answered.After(after) && answered.Before(before) && h.took > waited
+	})
 }
 
 // judge holds what callers heard against what they are to hear.
@@ -182,7 +178,7 @@ func (s *slow) judge(w *slowWay, at slowTimes) {
 	var settled []time.Duration // how long those took that were sent once the node knew
 	told := map[string]int{}
 	longest, wrong := time.Duration(0), 0
-	stalled := s.stalled(w.again(at))
+	stalls, stalled := s.stalled(at.known, at.ending, slowWithin/10), s.stalled(at.recovered, at.late, slowWithin/10)
 	for _, h := range s.hits {
 		switch {
 		case h.sent.Before(at.began) || h.sent.After(at.late):
@@ -197,7 +193,7 @@ func (s *slow) judge(w *slowWay, at slowTimes) {
 			}
 			settled = append(settled, h.took)
 			told[h.outcome()]++
-			if h.outcome() != w.wants(&h) && (isLong() || !w.passing || !stalled) {
+			if h.outcome() != w.wants(&h) && (isLong() || !stalls) {
 				wrong++
 			}
 		case h.sent.After(at.recovered):
@@ -212,8 +208,8 @@ func (s *slow) judge(w *slowWay, at slowTimes) {
 	}
 	slices.Sort(settled)
 	p99 := settled[len(settled)*99/100]
-	if stalled {
-		told["some waited, of an outage again"]++
+	if stalls || stalled {
+		told["some waited"]++
 	}
 	s.t.Logf("%s: slowest %s, p99 from %s on %s, %v", w.what, longest.Round(time.Millisecond), at.known.Sub(at.began), p99.Round(time.Microsecond), told)
 	if isLong() && longest > longSizes.answered {

@@ -265,30 +265,14 @@ func (s *slow) signal(what syscall.Signal) {
 	}
 }
 
-// answered waits until so many hits were sent after an instant and heard something.
-func (s *slow) answered(after time.Time) {
+// steady waits until so many hits in a row that were sent after an instant heard what they are to hear.
+func (s *slow) steady(after time.Time, wants func(*slowHit) string) {
 	s.t.Helper()
-	testkit.Eventually(s.t, "hits are answered", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		n := 0
-		for i := len(s.hits) - 1; i >= 0 && n < slowHits; i-- {
-			if s.hits[i].sent.After(after) {
-				n++
-			}
-		}
-		return n == slowHits
-	})
-}
-
-// steady waits until so many hits in a row that were sent after an instant were charged.
-func (s *slow) steady(after time.Time) {
-	s.t.Helper()
-	testkit.Eventually(s.t, "hits are charged one after the other", func() bool {
+	testkit.Eventually(s.t, "hits hear what they are to hear, one after the other", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		last := s.hits[max(0, len(s.hits)-slowHits):]
-		return len(last) == slowHits && !slices.ContainsFunc(last, func(h slowHit) bool { return !h.sent.After(after) || h.outcome() != charged })
+		return len(last) == slowHits && !slices.ContainsFunc(last, func(h slowHit) bool { return !h.sent.After(after) || h.outcome() != wants(&h) })
 	})
 }
 
@@ -349,7 +333,7 @@ func (s *slow) beside(w slowWay) {
 		s.degraded(w.what)
 		s.exceed(w.what)
 	}
-	s.answered(known)
+	s.steady(known, w.wants)
 	if isLong() {
 		time.Sleep(time.Until(began.Add(longSizes.lasts)))
 	}
@@ -357,7 +341,7 @@ func (s *slow) beside(w slowWay) {
 	w.end()
 	ended := time.Now()
 	recovered := s.charges(ended)
-	s.steady(recovered)
+	s.steady(recovered, func(*slowHit) string { return charged })
 	late := time.Now()
 	testkit.Eventually(s.t, "all are answered", func() bool {
 		s.mu.Lock()
