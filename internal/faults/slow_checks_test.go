@@ -136,7 +136,7 @@ func (s *slow) logged(w *slowWay, before string, at slowTimes) {
 	s.t.Helper()
 	s.mu.Lock()
 	// Hits on sessions that are silent wait always.
-	stalled := w.passing || s.stalled(at.ended, at.late, slowWithin*9/10)
+	stalled := w.passing || s.stalls(at) || s.stalled(at.ended, at.late, slowWithin*9/10)
 	s.mu.Unlock()
 	first := s.faults == 1 && !w.passing
 	count := func() (opened, closed int) {
@@ -159,14 +159,18 @@ func (s *slow) logged(w *slowWay, before string, at slowTimes) {
 // was judged.
 type slowTimes struct{ began, known, ending, ended, recovered, late time.Time }
 
-// stalled reports whether a hit that was answered between two instants had waited for a time. On a machine
-// that stalls hits do. A tenth of what makes an outage is enough: what stalls with the hit, such as a
-// session that is opened, may tell other hits something else. Without such a hit none may hear it. mu is
+// stalls reports whether the machine stalled, once the node knew of the outage or of its end. A tenth of
+// what makes an outage is enough: what stalls with the hit, such as a session that is opened, may tell
+// other hits something else. Without such a hit none may hear it. mu is held.
+func (s *slow) stalls(at slowTimes) bool {
+	return s.stalled(at.known, at.ending, slowWithin/10) || s.stalled(at.recovered, at.late, slowWithin/10)
+}
+
+// stalled reports whether a hit that was sent and answered between two instants waited for a time. mu is
 // held.
 func (s *slow) stalled(after, before time.Time, waited time.Duration) bool {
 	return slices.ContainsFunc(s.hits, func(h slowHit) bool {
-		answered := h.sent.Add(h.took)
-		return answered.After(after) && answered.Before(before) && h.took > waited
+		return h.sent.After(after) && h.sent.Add(h.took).Before(before) && h.took > waited
 	})
 }
 
@@ -178,7 +182,7 @@ func (s *slow) judge(w *slowWay, at slowTimes) {
 	var settled []time.Duration // how long those took that were sent once the node knew
 	told := map[string]int{}
 	longest, wrong := time.Duration(0), 0
-	stalls, stalled := s.stalled(at.known, at.ending, slowWithin/10), s.stalled(at.recovered, at.late, slowWithin/10)
+	stalls := s.stalls(at)
 	for _, h := range s.hits {
 		switch {
 		case h.sent.Before(at.began) || h.sent.After(at.late):
@@ -198,7 +202,7 @@ func (s *slow) judge(w *slowWay, at slowTimes) {
 			}
 		case h.sent.After(at.recovered):
 			told["at the end "+h.outcome()]++
-			if h.outcome() != charged && (isLong() || !stalled) {
+			if h.outcome() != charged && (isLong() || !stalls) {
 				s.t.Errorf("%s: %s after the end: %s, %s %v", w.what, h.sent.Sub(at.ended), h.outcome(), h.a.raw, h.err)
 			}
 		default:
@@ -208,7 +212,7 @@ func (s *slow) judge(w *slowWay, at slowTimes) {
 	}
 	slices.Sort(settled)
 	p99 := settled[len(settled)*99/100]
-	if stalls || stalled {
+	if stalls {
 		told["some waited"]++
 	}
 	s.t.Logf("%s: slowest %s, p99 from %s on %s, %v", w.what, longest.Round(time.Millisecond), at.known.Sub(at.began), p99.Round(time.Microsecond), told)
