@@ -269,7 +269,7 @@ func TestReconcileFinds(t *testing.T) {
 			},
 			{
 				"a period begins late", `UPDATE periods SET start_at = start_at + 1 WHERE n = 1 AND customer_id =` + acme,
-				"periods_are_chained rated_is_billed", "comes behind period 0",
+				"periods_are_chained rated_is_billed", "comes after period 0",
 			},
 			{
 				"the open period begins late", `UPDATE open_periods SET start_at = start_at + 1 WHERE customer_id =` + acme,
@@ -277,7 +277,7 @@ func TestReconcileFinds(t *testing.T) {
 			},
 			{
 				"the open period is one of the closed", `UPDATE open_periods SET n = n - 1 WHERE customer_id =` + acme,
-				"periods_are_chained", "comes behind period 1",
+				"periods_are_chained", "comes after period 1",
 			},
 			{
 				"nobody bills a customer", `DELETE FROM open_periods WHERE customer_id =` + acme,

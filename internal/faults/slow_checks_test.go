@@ -161,9 +161,13 @@ type slowTimes struct{ began, known, ending, ended, recovered, late time.Time }
 
 // stalls reports whether the machine stalled, once the node knew of the outage or of its end. A tenth of
 // what makes an outage is enough: what stalls with the hit, such as a session that is opened, may tell
-// other hits something else. Without such a hit none may hear it. mu is held.
+// other hits something else. Without such a hit none may hear it. Hits that waited when the outage was over
+// count, too. mu is held.
 func (s *slow) stalls(at slowTimes) bool {
-	return s.stalled(at.known, at.ending, slowWithin/10) || s.stalled(at.recovered, at.late, slowWithin/10)
+	inFlight := func(h slowHit) bool {
+		return h.sent.Before(at.recovered) && h.sent.Add(h.took).After(at.recovered) && h.took > slowWithin/10
+	}
+	return s.stalled(at.known, at.ending, slowWithin/10) || s.stalled(at.recovered, at.late, slowWithin/10) || slices.ContainsFunc(s.hits, inFlight)
 }
 
 // stalled reports whether a hit that was sent and answered between two instants waited for a time. mu is
@@ -211,7 +215,7 @@ func (s *slow) judge(w *slowWay, at slowTimes) {
 		}
 	}
 	slices.Sort(settled)
-	p99 := settled[len(settled)*99/100]
+	half, p99 := settled[len(settled)/2], settled[len(settled)*99/100]
 	if stalls {
 		told["some waited"]++
 	}
@@ -221,6 +225,9 @@ func (s *slow) judge(w *slowWay, at slowTimes) {
 	}
 	if wrong > 0 {
 		s.t.Errorf("%s: %d of %d hits heard something else: %v", w.what, wrong, len(settled), told)
+	}
+	if half > slowWithin/2 {
+		s.t.Errorf("%s: half of the hits waited for more than %s, once the node knew", w.what, half)
 	}
 	if isLong() && p99 > longSizes.p99 {
 		s.t.Errorf("%s: p99 is %s", w.what, p99)

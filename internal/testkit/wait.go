@@ -9,7 +9,7 @@ import (
 
 // Patience is how long a test waits for what must come. It guards against hanging alone, so a slow
 // machine never meets it. Nothing may be concluded from how long something took.
-const Patience = 3 * time.Minute
+const Patience = 5 * time.Minute
 
 // Context ends with the test, and some seconds before the deadline of the test's binary, so that
 // the test can still say what it waited for and clean up.

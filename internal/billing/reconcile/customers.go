@@ -89,7 +89,7 @@ func brokenChains(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], 
 		case before < 0:
 			return e.says(fmt.Sprintf("Chain %d begins before the chain before it ended.", chain))
 		}
-		return e.says(fmt.Sprintf("In chain %d, period %d comes behind period %d. It must be the next one, and begin where that one ended.", chain, n, before))
+		return e.says(fmt.Sprintf("In chain %d, period %d comes after period %d. It must be the next one, and begin where that one ended.", chain, n, before))
 	}, selectBroken, ids)
 }
 

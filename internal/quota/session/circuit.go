@@ -205,6 +205,10 @@ func (c *Circuit) close(ctx context.Context, after time.Duration) {
 	c.await(ctx)
 	c.cutLate(c.options.Stopwatch(), 0)
 	c.await(ctx)
+	select {
+	case <-c.suspected: // that suspicion is of the outage, which the probe has ended
+	default:
+	}
 	c.options.Troubles.forgive()
 	c.isOpen.Store(false)
 	c.options.Log.Info("the database commits in time again: hits are charged", "after", after.Round(time.Millisecond))
