@@ -80,7 +80,7 @@ func TestBinary(t *testing.T) {
 		if err != nil {
 			t.Errorf("it ended with %v\n%s", err, out.String())
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("it does not stop\n%s", out.String())
 	}
 	for _, words := range []string{"sk_test_secret9", adminKey, "Buyer of"} {

@@ -78,7 +78,7 @@ func run(t *testing.T, ready string, cmd *exec.Cmd) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testkit.Patience):
 			_ = cmd.Process.Kill()
 			<-ended
 		}
@@ -86,18 +86,13 @@ func run(t *testing.T, ready string, cmd *exec.Cmd) {
 			t.Logf("%s printed\n%s", filepath.Base(cmd.Path), out.String())
 		}
 	})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	testkit.Eventually(t, filepath.Base(cmd.Path)+" answers", func() bool {
 		response, err := http.Get(ready)
 		if err == nil {
 			_ = response.Body.Close()
-			if response.StatusCode < 500 {
-				return
-			}
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not answer: %v\n%s", cmd.Path, err, out.String())
-		}
-	}
+		return err == nil && response.StatusCode < 500
+	})
 }
 
 func freePort(t *testing.T) string {
@@ -112,7 +107,7 @@ func freePort(t *testing.T) string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, ctx: testkit.Context(t), http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{}}, log: &pgtest.Log{}}
+	w := &world{t: t, ctx: testkit.Context(t), http: &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{}}, log: &pgtest.Log{}}
 	t.Cleanup(w.http.CloseIdleConnections)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	at, mock := freePort(t), freePort(t)

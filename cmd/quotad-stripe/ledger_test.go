@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"quotad/internal/testkit"
 )
 
 type object = map[string]any
@@ -51,7 +53,7 @@ type answer struct {
 
 func newLedger(mock string) *ledger {
 	return &ledger{
-		mock: mock, http: &http.Client{Timeout: 20 * time.Second}, account: "acct_1",
+		mock: mock, http: &http.Client{Timeout: testkit.Patience}, account: "acct_1",
 		keys: map[string]answer{}, lines: map[string][]object{}, born: map[string]int{},
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -84,7 +83,7 @@ func launchWith(t testing.TB, env []string, dir string, flags ...string) *proces
 		case <-p.ended:
 		default:
 			_ = p.cmd.Process.Signal(syscall.SIGTERM)
-			p.waitEnd(30 * time.Second)
+			p.waitEnd()
 		}
 		if t.Failed() {
 			t.Logf("quotad's log:\n%s", p.stderr.String())
@@ -116,12 +115,12 @@ func cleanEnv() (env []string) {
 	return env
 }
 
-func (p *process) waitEnd(limit time.Duration) {
+func (p *process) waitEnd() {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(limit):
-		p.t.Errorf("quotad did not end within %s", limit)
+	case <-time.After(testkit.Patience):
+		p.t.Error("quotad did not end")
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
@@ -153,9 +152,7 @@ func alive(pid int) bool {
 // quotad runs the binary to its end.
 func quotad(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(testkit.Bounded(t), binary, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = cleanEnv(), &stdout, &stderr
 	_ = cmd.Run() // the exit code says it
@@ -254,7 +251,7 @@ func (p *process) stopWith(sig syscall.Signal, code int) {
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.t.Fatal(err)
 	}
-	p.waitEnd(30 * time.Second)
+	p.waitEnd()
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		p.t.Errorf("exit code %d, not %d\n%s", got, code, p.stderr.String())
 	}
@@ -360,7 +357,7 @@ func testSecondSignalEndsAtOnce(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.waitEnd(5 * time.Second)
+	p.waitEnd()
 	if code := p.cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit code %d", code)
 	}

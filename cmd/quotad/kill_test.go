@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
@@ -100,7 +99,7 @@ func testKilledUnderHits(t *testing.T) {
 		if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		p.waitEnd(30 * time.Second)
+		p.waitEnd()
 		p = launch(t, dir, flags...)
 		h.url.Store(&p.url)
 	}
