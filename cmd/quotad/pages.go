@@ -100,7 +100,7 @@ func (n *node) openPages(s *settings) error {
 		},
 		Why:   func(d *model.Decision) string { return respond.Why(&respond.Subject{Cost: d.Cost}, d) },
 		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, CatchUp: n.catalog.CatchUp, Trouble: n.trouble,
-		Now: n.clock.Now, Wall: time.Now, Log: n.log,
+		Now: n.clock.Now, Wall: time.Now, PlayTime: s.patience, Log: n.log,
 		Brand: brand, Secure: s.secure(), URL: n.pagesURL(s), Home: home, Plans: s.PortalPlans,
 	}, portal.Watcher{Counters: n.countersOf, Versions: n.engine.Versions, Change: n.catalog.Applied})
 	return err

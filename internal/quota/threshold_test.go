@@ -114,14 +114,11 @@ func TestThresholdsAreTheOracle(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			seed := testkit.Seed(t)
-			seeds := failedThresholds[kind]
-			for n := range uint64(quotatest.Sized(2, 4, 40)) {
-				seeds = append(seeds, seed+n)
-			}
-			for _, seed := range seeds { // each ends with its engines, or the server would run out of sessions
-				t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { thresholdRun(t, spec, seed) })
-			}
+			testkit.EachSeed(t, failedThresholds[kind], func(t *testing.T, seed uint64) {
+				for n := range uint64(quotatest.Sized(2, 4, 40)) { // each ends with its engines, or the server would run out of sessions
+					t.Run(strconv.FormatUint(n, 10), func(t *testing.T) { thresholdRun(t, spec, seed+n) })
+				}
+			})
 		})
 	}
 }

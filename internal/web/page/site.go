@@ -55,7 +55,9 @@ type Options struct {
 	Now func(ctx context.Context) (int64, error)
 	// Wall is the node's own clock. Deadlines of connections are set by it.
 	Wall func() time.Time
-	Log  *slog.Logger
+	// PlayTime bounds the wait for a place on the playground, and the play. 0 means 4 s.
+	PlayTime time.Duration
+	Log      *slog.Logger
 
 	Brand  Brand
 	Secure bool     // browsers reach the pages by https

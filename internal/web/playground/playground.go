@@ -2,6 +2,7 @@
 package playground
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ const (
 	playsPerMinute = 120
 	// playsAtOnce is how many pages are played at once. Each takes a processor.
 	playsAtOnce = 2
-	// playTime bounds the wait for a place, and the play.
+	// playTime bounds the wait for a place, and the play, where page.Options do not.
 	playTime = 4 * time.Second
 )
 
@@ -35,12 +36,11 @@ const (
 type Ground struct {
 	visitors *throttle.Throttle
 	places   chan struct{}
-	playTime time.Duration // the constant; tests set another
 }
 
 // New adds the playground to a site.
 func New(site *page.Site) *Ground {
-	g := &Ground{throttle.New(playsPerMinute, site.Options.Wall), make(chan struct{}, playsAtOnce), playTime}
+	g := &Ground{throttle.New(playsPerMinute, site.Options.Wall), make(chan struct{}, playsAtOnce)}
 	site.Add("GET /playground", page.Anyone, g.page)
 	site.Add("GET /playground/{$}", page.Anyone, func(*page.Visit) (*page.View, error) { return &page.View{To: "/playground"}, nil })
 	return g
@@ -75,7 +75,9 @@ func (g *Ground) page(v *page.Visit) (*page.View, error) {
 		shown.Status = http.StatusUnprocessableEntity
 		return shown, nil
 	}
-	plays, err := g.play(v.Ctx(), s, v.Site.Options.Why)
+	ctx, cancel := context.WithTimeout(v.Ctx(), cmp.Or(v.Site.Options.PlayTime, playTime))
+	defer cancel()
+	plays, err := g.play(ctx, s, v.Site.Options.Why)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, errBusyPlays
 	}
@@ -93,8 +95,6 @@ var (
 
 // play plays the traffic through each algorithm, in a place of its own.
 func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decision) string) ([]parts.ShownPlay, error) {
-	ctx, cancel := context.WithTimeout(ctx, g.playTime)
-	defer cancel()
 	select {
 	case g.places <- struct{}{}:
 		defer func() { <-g.places }()

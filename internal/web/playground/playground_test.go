@@ -29,16 +29,14 @@ func aPlayground(t *testing.T) opener {
 	t.Helper()
 	began := time.Now()
 	s, err := page.New(page.Options{
-		Now: func(context.Context) (int64, error) { return play.Epoch, nil }, Wall: func() time.Time { return began },
+		Now: func(context.Context) (int64, error) { return play.Epoch, nil }, Wall: func() time.Time { return began }, PlayTime: testkit.Patience,
 		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Trouble: func() string { return "" }, Why: func(d *model.Decision) string { return fmt.Sprintf("refused <b>%d</b>", d.Cost) },
 	}, os.DirFS(".."), admin.Functions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ground := New(s)
-	ground.playTime = testkit.Patience
-	return opener{s, ground}
+	return opener{s, New(s)}
 }
 
 type opener struct {
@@ -197,7 +195,7 @@ func TestPlaygroundHasBounds(t *testing.T) {
 	for range playsAtOnce {
 		s.ground.places <- struct{}{}
 	}
-	s.ground.playTime = 100 * time.Millisecond
+	s.Options.PlayTime = 100 * time.Millisecond
 	other.RemoteAddr = "127.0.0.3:1"
 	w = httptest.NewRecorder()
 	if s.ServeHTTP(w, other); w.Code != http.StatusServiceUnavailable {
@@ -208,7 +206,7 @@ func TestPlaygroundHasBounds(t *testing.T) {
 // The dearest page that may be asked for is made in time.
 func TestPlaygroundsDearestPage(t *testing.T) {
 	s := aPlayground(t)
-	s.ground.playTime = playTime
+	s.Options.PlayTime = 0
 	if w := s.opened(t, "/playground?pattern=steady&limit=1000&window=1m&windows=10&steady=1000&burst=0"); w.Code != 200 && w.Code != 503 {
 		t.Errorf("answered %d", w.Code)
 	}
@@ -219,7 +217,7 @@ func TestBusyPlaygroundIsNoError(t *testing.T) {
 	var log bytes.Buffer
 	s := aPlayground(t)
 	s.Options.Log = slog.New(slog.NewTextHandler(&log, nil))
-	s.ground.playTime = 100 * time.Millisecond
+	s.Options.PlayTime = 100 * time.Millisecond
 	for range playsAtOnce {
 		s.ground.places <- struct{}{}
 	}
