@@ -109,14 +109,19 @@ func pause(w *window) {
 	eval[int](w, `document.querySelector("[data-live-sign] button").click();0`)
 }
 
-// stale waits until the page has heard nothing for six seconds: a node in trouble sends no beats. Then
-// it stops the page's timers, for the page would be loaded again.
+// stale waits until the page has heard nothing for six seconds: a node in trouble sends no beats.
 func stale(w *window) {
 	w.t.Helper()
 	w.isLive()
 	degrade(w)
 	w.until("the sign that it is old", liveState+` === "stale"`)
-	eval[int](w, `for (let i = 1; i < 100000; i++) clearTimeout(i);0`)
+}
+
+// stays has the page's questions wait for ever. So a page without a stream does not load itself again, as
+// it does after half a minute when somebody answers.
+func (w *window) stays() {
+	w.t.Helper()
+	eval[int](w, `window.fetch = () => new Promise(() => {});0`)
 }
 
 // takeStreams opens as many streams as a session may have.
@@ -139,7 +144,8 @@ func staysStill(w *window) {
 // loading leaves the page while it waits for a part of it. Others come whole.
 func loading(w *window) {
 	w.t.Helper()
-	eval[bool](w, `(() => { window.fetch = () => new Promise(() => {}); const e = document.getElementById("limit"); e.value = "40"; return e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	w.stays()
+	eval[bool](w, `(() => { const e = document.getElementById("limit"); e.value = "40"; return e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	w.until("the page to ask", `document.getElementById("plays").getAttribute("aria-busy") === "true"`)
 }
 
@@ -209,6 +215,9 @@ func (w *window) open(row *pageRow) {
 		fallthrough
 	case strings.Contains(row.says, "Live"), row.lacks == "" && !row.plain:
 		w.isLive()
+	}
+	if row.lacks == "Live" {
+		w.stays()
 	}
 	text := eval[string](w, `document.body.innerText`)
 	for says := range strings.SplitSeq(row.says, "|") {
