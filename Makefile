@@ -2,9 +2,10 @@
 #
 # Settings, in the environment or after `make`:
 #   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
-#   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./..., and the other modules)
+#   PKG=./dir   the packages that test, test-more, test-short, test-long and microbench look at (./..., and the other modules)
 #   RACEPKG=    the packages that test-race looks at, instead of those where there is a race to be found
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
+#   FAULTS=name the seeded faults that seeded-faults looks at, instead of all
 #   BENCHFLAGS= further flags of the bench, for example '-rows REGEXP' or '-long'; -help lists them
 #   ROUNDS=3    how often `make test-random` draws new seeds
 #   TIMEOUT=1h  the deadline of a package's tests, against hanging
@@ -41,17 +42,22 @@ export CGO_ENABLED := 0
 # The seed of tests by rapid. Those of the test kit are fixed by their names.
 export RAPID_SEED ?= 20261127
 
-LINT_VERSION := v2.15.0
-LINT         := .tools/golangci-lint-$(LINT_VERSION)/golangci-lint
+# Tools are kept outside of the clone, by their version, so that the next clone finds them.
+TOOLS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/quotad/tools
 
-GOBUILD := go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)'
-# One package at a time for each processor: pages and servers share them. `make lint` has go vet.
+LINT_VERSION := v2.15.0
+LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
+
+# Builds have the flags of tests, so that each package is compiled once for both. Releases are built with
+# -trimpath: see Dockerfile.
+GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
+# One package at a time for each processor: pages and servers share them. `make lint` has the checks of go vet.
 GOTESTFLAGS := -buildvcs=false -vet=off -p $(shell getconf _NPROCESSORS_ONLN) -timeout $(TIMEOUT)
 # With RERUN=dir a test that failed runs once more, alone. What came of that, and how long each test
 # took, is left in dir for .ci/run.
 GOTESTSUM_VERSION := v1.13.0
-GOTESTSUM         := .tools/gotestsum-$(GOTESTSUM_VERSION)/gotestsum
-rerun = '$(CURDIR)/$(GOTESTSUM)' --format=pkgname --hide-summary=skipped --rerun-fails=1 --rerun-fails-max-failures=9 \
+GOTESTSUM         := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)/gotestsum
+rerun = '$(GOTESTSUM)' --format=pkgname --hide-summary=skipped --rerun-fails=1 --rerun-fails-max-failures=9 \
   --rerun-fails-run-root-test --rerun-fails-report="$$(mktemp '$(RERUN)/rerun.XXXXXX')" \
   --jsonfile-timing-events="$$(mktemp '$(RERUN)/times.XXXXXX')" --packages="$(1)" --
 # $(call go_test,flags,packages)
@@ -59,6 +65,9 @@ go_test = $(if $(RERUN),$(call rerun,$(2)),go test) $(GOTESTFLAGS) $(1) $(TESTFL
 # The bench and the bridge to Stripe are modules of their own: ./... is without them.
 MODULES := bench cmd/quotad-stripe
 test_modules = $(if $(filter ./...,$(PKG)),for dir in $(MODULES); do (cd $$dir && $(call go_test,$(1),./...)); done)
+# $(call measured,size) begins a file of what each package costs, and go_test with $(MEASURED) writes to it.
+measured = @mkdir -p bin; rm -f bin/costs-$(1).jsonl
+MEASURED = -exec '$(CURDIR)/scripts/measured.sh'
 
 .PHONY: help
 help: ## list the targets
@@ -86,15 +95,49 @@ build-stripe: ## build bin/quotad-stripe, the bridge to Stripe
 LONGEST := ./internal/quota ./internal/api ./cmd/quotad
 
 # They look at statements, at bytes or at the tests themselves, where there is no race to be found.
-NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught)$$
+NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught)$$|^TestMore
 
 TEST_DEPS := go postgres pgbouncer promtool gateways faketime npm chromium
 
+# Tests whose names begin with TestMore are the further sizes of others: see test-more.
+LESS := -skip '^TestMore'
+
 .PHONY: test
-test: $(if $(RERUN),$(GOTESTSUM)) ## all tests
+test: export QUOTAD_TEST_COSTS = $(CURDIR)/bin/costs-test.jsonl
+test: $(if $(RERUN),$(GOTESTSUM)) ## every promise, every page and every fault once; prints what each package cost
 	@scripts/deps.sh $(TEST_DEPS)
-	$(call go_test,-count=1,$(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG))
-	$(call test_modules,-count=1)
+	@scripts/check-packages.sh $(PKG)
+	$(call measured,test)
+	$(call go_test,-count=1 $(LESS) $(MEASURED),$(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG))
+	$(call test_modules,-count=1 $(LESS) $(MEASURED))
+	@go run -buildvcs=false ./scripts/testcosts -size test bin/costs-test.jsonl
+
+# The packages that have such tests, but for the modules.
+MORE = $(filter-out $(MODULES:%=./%),$(shell grep -rl --include='*_test.go' '^func TestMore' client cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|'))
+
+.PHONY: test-more
+test-more: export QUOTAD_TEST_COSTS = $(CURDIR)/bin/costs-test-more.jsonl
+test-more: $(if $(RERUN),$(GOTESTSUM)) ## the further sizes: views of pages, rounds of random tests, faults, growth
+	@scripts/deps.sh $(TEST_DEPS)
+	@scripts/check-packages.sh $(PKG)
+	$(call measured,test-more)
+	$(call go_test,-count=1 -run '^TestMore' $(MEASURED),$(if $(filter ./...,$(PKG)),$(MORE),$(PKG)))
+	@go run -buildvcs=false ./scripts/testcosts -size test-more bin/costs-test-more.jsonl
+
+.PHONY: test-costs
+test-costs: ## compare what test and test-more cost with what was recorded; fails when a package costs 40 % more
+	@go run -buildvcs=false ./scripts/testcosts -compare -size test bin/costs-test.jsonl
+	@go run -buildvcs=false ./scripts/testcosts -compare -size test-more bin/costs-test-more.jsonl
+
+.PHONY: record-costs
+record-costs: ## record what the last test and test-more cost, for test-costs
+	@go run -buildvcs=false ./scripts/testcosts -record -size test bin/costs-test.jsonl
+	@go run -buildvcs=false ./scripts/testcosts -record -size test-more bin/costs-test-more.jsonl
+
+.PHONY: seeded-faults
+seeded-faults: ## put each fault of scripts/seeded-faults into a copy of the code, and see that its test fails
+	@scripts/deps.sh $(TEST_DEPS)
+	@scripts/seeded-faults.sh $(FAULTS)
 
 .PHONY: test-race
 test-race: $(if $(RERUN),$(GOTESTSUM)) ## the small sizes under the race detector
@@ -110,13 +153,14 @@ test-random: ## random tests with new seeds, ROUNDS times; a failed one says how
 .PHONY: test-slow
 test-slow: ## all tests on one processor, beside a loop that takes half of it
 	@scripts/deps.sh $(TEST_DEPS)
-	@scripts/one-processor.sh $(MAKE) --no-print-directory test TIMEOUT=12h
+	@scripts/one-processor.sh $(MAKE) --no-print-directory test test-more TIMEOUT=12h
 
 .PHONY: test-short
 test-short: ## the small sizes only, for between two edits
 	@scripts/deps.sh $(TEST_DEPS)
-	$(call go_test,-short,$(PKG))
-	$(call test_modules,)
+	@scripts/check-packages.sh $(PKG)
+	$(call go_test,-short $(LESS),$(PKG))
+	$(call test_modules,$(LESS))
 
 .PHONY: test-long
 test-long: ## the long sizes: hours of load, kills and random traces
@@ -174,28 +218,30 @@ tools: $(LINT) $(GOTESTSUM) ## what all targets need
 	@scripts/deps.sh $(TEST_DEPS) cc curl node shellcheck wrk
 
 .PHONY: lint
-lint: $(LINT) ## go vet, golangci-lint with the house's rules, plain words, shellcheck if there is one
-	go vet -buildvcs=false ./...
-	for dir in $(MODULES); do (cd $$dir && go vet -buildvcs=false ./...); done
-	$(LINT) run
-	for dir in $(MODULES); do (cd $$dir && '$(CURDIR)/$(LINT)' run); done
+lint: $(LINT) ## golangci-lint with the house's rules and those of go vet, plain words, shellcheck if there is one
+	'$(LINT)' run
+	for dir in $(MODULES); do (cd $$dir && '$(LINT)' run); done
 	@scripts/plain-words.sh
 	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/*.sh .ci/run; else echo 'shellcheck is not installed: skipped'; fi
 
 .PHONY: fmt
 fmt: $(LINT) ## format the Go files
-	$(LINT) fmt
+	'$(LINT)' fmt
 
 # Built by the Go that builds quotad: an older one could not read the code.
 $(LINT):
 	@scripts/deps.sh go
 	@tc=$$(go env GOVERSION); echo "installing golangci-lint $(LINT_VERSION)"; \
-	  GOFLAGS= GOTOOLCHAIN=$${tc%% *} GOBIN='$(CURDIR)/$(@D)' \
+	  GOFLAGS= GOTOOLCHAIN=$${tc%% *} GOBIN='$(@D)' \
 	  go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
 $(GOTESTSUM):
 	@scripts/deps.sh go
-	@echo "installing gotestsum $(GOTESTSUM_VERSION)"; GOFLAGS= GOBIN='$(CURDIR)/$(@D)' go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	@echo "installing gotestsum $(GOTESTSUM_VERSION)"; GOFLAGS= GOBIN='$(@D)' go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+
+.PHONY: print-gotestsum
+print-gotestsum:
+	@echo '$(GOTESTSUM)'
 
 .PHONY: generate
 generate: ## write what is generated: docs/openapi.json, the time zones of Go, and what pages take from npm
