@@ -130,6 +130,8 @@ func TestWrongSettings(t *testing.T) {
 		{"serve --cache-size=99999999999", nil, "--cache-size: must be between 1 and 10000000"},
 		{"serve --request-timeout=1h", nil, "--request-timeout: must be between 1ms and 9s"},
 		{"serve --decide-within=6s", nil, "--decide-within: must be between 100ms and 5s"},
+		{"serve --close-step-timeout=999ms", nil, "--close-step-timeout: must be between 1s and 10m0s, not 999ms"},
+		{"serve --close-step-timeout=11m", nil, "--close-step-timeout: must be between 1s and 10m0s, not 11m0s"},
 		{"serve --start-timeout=25h", nil, "--start-timeout: must be between"},
 		{"serve --drain-delay=61m", nil, "--drain-delay: must be between"},
 		{"serve --drain-delay=-1s", nil, "--drain-delay: must be between"},

@@ -106,6 +106,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	invoices := invoices.New(n.accounts, *s.CorrectionTime)
 	n.closing = closing.New(closing.Options{
 		Pool: n.pool, Accounts: n.accounts, Invoices: invoices, Catalog: n.catalog, Engine: n.engine, Stopwatch: stopwatch, Log: log, Pace: s.ClosingPace,
+		StepTimeout: s.atLeast(s.CloseStep),
 	})
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{

@@ -70,6 +70,7 @@ type settings struct {
 	CacheMemory     int           `placeholder:"MIB" default:"56" help:"MiB of memory for a million more customers or so, packed; at most 65536."`
 	MaxNewValues    int           `placeholder:"N" default:"1000" help:"New values of attributes that limits are per, which hits and reservations may bring for each customer in a second on this node; more are answered 503. 20 to 1000000."`
 	ClosingPace     int           `placeholder:"N" default:"350" help:"Customers whose billing periods this node closes in a second, while many are due. More makes hits beside it later. 1 to 100000."`
+	CloseStep       time.Duration `name:"close-step-timeout" placeholder:"DURATION" default:"10s" help:"How long one step of a customer's billing may take: to close a period, or to finalize an invoice. A customer whose step takes longer is blocked, and tried again after a minute. Longer for a machine so slow that nothing else is wrong with such customers. 1s to 10m."`
 	FailedKeys      int           `name:"failed-keys-per-minute" placeholder:"N" default:"60" help:"Wrong keys that an address may send in a minute, and as many at once; more are answered 429 without a look at the database. Behind a proxy all clients have the proxy's address. 0: not limited. At most 1000000."`
 	BodyMemory      int           `placeholder:"MIB" default:"64" help:"MiB that the bodies and answers of requests under way may take together, beside 4 KiB each; more are answered 503. At most 65536."`
 
@@ -117,7 +118,9 @@ const (
 	minNewValues      = 20         // a hit on a plan's most limits, each per another attribute
 	maxNewValues      = 1_000_000
 	maxFailedKeys     = 1_000_000
-	maxClosingPace    = 100_000 // no machine closes as many
+	maxClosingPace    = 100_000          // no machine closes as many
+	minCloseStep      = time.Second      // a database that is busy for a moment blocks nobody
+	maxCloseStep      = 10 * time.Minute // a step locks its customer and its seller: admins who write them wait
 	maxWait           = 24 * time.Hour
 )
 
@@ -147,6 +150,7 @@ func (s *settings) check() error {
 	}{
 		{"request-timeout", s.RequestTimeout, time.Millisecond, s.atLeast(maxRequestTimeout)},
 		{"decide-within", s.DecideWithin, minDecideWithin, s.atLeast(maxDecideWithin)},
+		{"close-step-timeout", s.CloseStep, minCloseStep, maxCloseStep},
 		{"start-timeout", s.StartTimeout, time.Millisecond, maxWait},
 		{"drain-delay", s.DrainDelay, 0, time.Hour},
 	} {

@@ -135,7 +135,7 @@ func newClosers(t *testing.T, seed uint64) *closers {
 	cl.database = newProxy(t, addressOf(t, url), toPostgres, newDice(seed, 0, stalls))
 	for range closingNodes {
 		way := newProxy(t, addressOf(t, url), toPostgres, newDice(seed, 0, stalls))
-		n := &node{flags: []string{"--lanes=1"}, url: throughProxy(t, url, way)}
+		n := &node{flags: []string{"--lanes=1", "--close-step-timeout=" + testkit.Patience.String()}, url: throughProxy(t, url, way)}
 		n.process = launch(t, cl.binary, n.url, n.flags...)
 		n.front = newProxy(t, address{"tcp", n.process.at}, overHTTP, newDice(seed, 0, stalls))
 		cl.nodes, c.ways = append(cl.nodes, n), append(c.ways, way)

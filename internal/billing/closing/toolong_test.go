@@ -16,7 +16,9 @@ import (
 func TestACustomerThatTakesTooLong(t *testing.T) {
 	const customers = 8
 	w, clock := newBilled(t, pgtest.NewDatabase(t), customers, 2)
-	w.worker.stepTimeout = 5 * time.Second // a busy machine closes one customer in less, unless it stalls
+	o := w.worker.options
+	o.StepTimeout = 5 * time.Second // a busy machine closes one customer in less, unless it stalls
+	w.worker = New(o)
 	_, err := w.store.Pool().Exec(w.Context(), `
 		INSERT INTO charges (customer_id, id, description, amount_minor, currency, at, payload)
 		SELECT min(id), 'setup', 'Setup', 100, 'USD', $1, 1 FROM customers`, clock.At.Load())

@@ -35,8 +35,7 @@ const (
 	wakeAtOnce = 500
 )
 
-// Options configure a Worker. All parts are required. How long a transaction may take is as Accounts.Within
-// says.
+// Options configure a Worker. All parts are required.
 type Options struct {
 	Pool     *pgxpool.Pool
 	Accounts *accounts.Accounts
@@ -48,6 +47,9 @@ type Options struct {
 	Log       *slog.Logger // nil: slog.Default
 
 	Pace int // customers that Run closes in a second at most, while many are due; 0: DefaultPace
+	// StepTimeout bounds one transaction. A customer whose steps take longer, though it is alone in the
+	// transaction, is blocked for a minute. If StepTimeout is 0, it is Accounts.Within.
+	StepTimeout time.Duration
 	// FenceTime is how long a transaction waits for counters that somebody holds; 0: 250 ms.
 	FenceTime time.Duration
 }
@@ -59,7 +61,7 @@ type Worker struct {
 	invoices    *invoices.Invoices
 	pool        *pgxpool.Pool
 	wake        chan struct{}
-	stepTimeout time.Duration // bounds one transaction, as Accounts.Within; tests shorten it
+	stepTimeout time.Duration // see Options
 	fenceTime   time.Duration // see Options; tests lengthen it
 	wakeAtOnce  int           // the constant; tests lower it
 	size        atomic.Int64  // of the next batch
@@ -76,9 +78,10 @@ func New(o Options) *Worker {
 		o.Pace = DefaultPace
 	}
 	w := &Worker{
-		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: o.Accounts.Within(),
-		fenceTime:  cmp.Or(o.FenceTime, fenceTime),
-		wakeAtOnce: wakeAtOnce,
+		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1),
+		stepTimeout: cmp.Or(o.StepTimeout, o.Accounts.Within()),
+		fenceTime:   cmp.Or(o.FenceTime, fenceTime),
+		wakeAtOnce:  wakeAtOnce,
 	}
 	w.size.Store(batchLeast)
 	return w

@@ -103,7 +103,7 @@ func (l *Lane) lost(err error, wrote bool) {
 		written = unwritten
 	}
 	again := false
-	l.node.Circuit.Suspect(err)
+	l.Session.Suspect(err)
 	switch {
 	case session.NotSent(err):
 		written = unwritten

@@ -228,7 +228,7 @@ func (w *Worker) transactionFailed(batch []*Operation, err error, committing boo
 	n := w.node
 	unknown := committing && !postgres.NotCommitted(err)
 	rolled := !unknown && session.RolledBack(err)
-	n.Circuit.Suspect(err)
+	w.Session.Suspect(err)
 	if !rolled {
 		w.Session.Drop()
 	}

@@ -23,13 +23,15 @@ type Circuit struct {
 	sessions []*Session
 
 	isOpen     atomic.Bool
-	generation atomic.Int64  // how often it was closed: each session is asked then whether it is alive
-	suspected  chan struct{} // holds one token where somebody has met what may be a slow database
+	generation atomic.Int64       // how often it was closed: each session is asked then whether it is alive
+	suspected  chan time.Duration // when a batch began that met what may be a slow database, on the stopwatch
+	// recovered is when the circuit was last closed, on the stopwatch. A batch that began before says
+	// nothing about the database since. Only the goroutine of Run uses recovered.
+	recovered time.Duration
 
-	mu      sync.Mutex
-	looking bool               // a probe is on its way, or is to follow
-	round   context.Context    // ends when a probe has committed
-	kick    context.CancelFunc // ends round
+	mu    sync.Mutex         // guards round and kick, and keeps a look from ending while it opens the circuit
+	round context.Context    // ends when a probe has committed
+	kick  context.CancelFunc // ends round
 }
 
 const (
@@ -52,7 +54,7 @@ const (
 // NewCircuit is a circuit for a database that is to end each batch within a time, in which probe is a
 // transaction that waits for whatever batches wait for. Run runs it.
 func NewCircuit(within time.Duration, probe string, o *Options) *Circuit {
-	c := &Circuit{within: within, probe: probe, options: o, suspected: make(chan struct{}, 1)}
+	c := &Circuit{within: within, probe: probe, options: o, suspected: make(chan time.Duration, 1)}
 	c.round, c.kick = context.WithCancel(context.Background())
 	return c
 }
@@ -65,14 +67,14 @@ func (c *Circuit) Err() error {
 	return ErrSlow
 }
 
-// Suspect has the circuit send a probe soon. It is for statements that waited too long for a lock, or
-// took too long: one row may be held, or the database may be slow.
-func (c *Circuit) Suspect(err error) {
+// suspect has the circuit send a probe soon, if a statement of a batch waited too long for a lock, or took
+// too long: one row may be held, or the database may be slow. began is when the batch began, on the stopwatch.
+func (c *Circuit) suspect(err error, began time.Duration) {
 	if c == nil || !tookTooLong(err) {
 		return
 	}
 	select {
-	case c.suspected <- struct{}{}:
+	case c.suspected <- began:
 	default:
 	}
 }
@@ -93,7 +95,10 @@ func (c *Circuit) Run(ctx context.Context, sessions []*Session) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.suspected:
+		case began := <-c.suspected:
+			if began < c.recovered {
+				continue
+			}
 		case <-looks.C:
 			now := c.options.Stopwatch()
 			c.cutLate(now, c.part(cutAfter))
@@ -108,10 +113,10 @@ func (c *Circuit) Run(ctx context.Context, sessions []*Session) {
 	}
 }
 
-// late reports whether a session has had its batch for longer than a time.
+// late reports whether a session has had a batch for longer than a time, and since the last outage.
 func (c *Circuit) late(now, than time.Duration) bool {
 	for _, s := range c.sessions {
-		if s.busyFor(now) > than {
+		if s.busyFor(now) > than && s.began() >= c.recovered {
 			return true
 		}
 	}
@@ -134,14 +139,13 @@ func (c *Circuit) cutLate(now, than time.Duration) {
 // look sends a probe. If it does not commit soon, the circuit is open until one does.
 func (c *Circuit) look(ctx context.Context) {
 	began := c.options.Stopwatch()
-	c.mu.Lock()
-	c.looking = true
-	c.mu.Unlock()
-	late := time.AfterFunc(c.part(opensAfter), func() { c.open(nil) })
+	look, over := context.WithCancel(ctx)
+	defer over()
+	late := time.AfterFunc(c.part(opensAfter), func() { c.open(look, nil) })
 	defer late.Stop()
 	err := c.try(ctx)
 	for tooSlow(err) && ctx.Err() == nil {
-		c.open(err)
+		c.open(look, err)
 		if !postgres.Sleep(ctx, probePause) {
 			return
 		}
@@ -151,7 +155,7 @@ func (c *Circuit) look(ctx context.Context) {
 		return
 	}
 	c.mu.Lock()
-	c.looking = false
+	over()
 	wasOpen := c.isOpen.Load()
 	c.mu.Unlock()
 	if wasOpen {
@@ -159,11 +163,12 @@ func (c *Circuit) look(ctx context.Context) {
 	}
 }
 
-// open opens the circuit, unless the probe has committed meanwhile.
-func (c *Circuit) open(why error) {
+// open opens the circuit, unless the look is over, since its probe has committed meanwhile. The next look may
+// have begun: it has a probe of its own.
+func (c *Circuit) open(look context.Context, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.looking || !c.isOpen.CompareAndSwap(false, true) {
+	if look.Err() != nil || !c.isOpen.CompareAndSwap(false, true) {
 		return
 	}
 	if why == nil {
@@ -205,11 +210,8 @@ func (c *Circuit) close(ctx context.Context, after time.Duration) {
 	c.await(ctx)
 	c.cutLate(c.options.Stopwatch(), 0)
 	c.await(ctx)
-	select {
-	case <-c.suspected: // that suspicion is of the outage, which the probe has ended
-	default:
-	}
 	c.options.Troubles.forgive()
+	c.recovered = c.options.Stopwatch()
 	c.isOpen.Store(false)
 	c.options.Log.Info("the database commits in time again: hits are charged", "after", after.Round(time.Millisecond))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,18 +16,20 @@ import (
 	"quotad/internal/testkit/pgtest"
 )
 
-// A statement that waited too long in an outage does not have the circuit ask again once the outage is
-// over: that probe may open the circuit on a machine that has much to make up for.
-func TestSuspicionEndsWithItsOutage(t *testing.T) {
-	url, start, probes, seen := pgtest.NewDatabase(t), time.Now(), 0, make(chan struct{})
-	var c *Circuit
-	c = NewCircuit(time.Hour, "SELECT 1", &Options{
+// TestAnOutageEndsItsSuspicions holds that a batch which began before the end of an outage does not have the
+// circuit look again afterwards: on a machine that has much to make up for, the probe of that look may be late,
+// and open the circuit. A batch that begins after the end has the circuit look.
+func TestAnOutageEndsItsSuspicions(t *testing.T) {
+	url, start, seen := pgtest.NewDatabase(t), time.Now(), make(chan struct{})
+	var probes atomic.Int64
+	o := &Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
-			if probes++; probes == 1 {
+			switch probes.Add(1) {
+			case 1:
 				return nil, context.DeadlineExceeded
+			case 2:
+				<-seen
 			}
-			<-seen
-			c.Suspect(&pgconn.PgError{Code: "55P03"})
 			return postgres.Connect(ctx, url, SessionSettings)
 		},
 		Now:       func(context.Context) (int64, error) { return 1, nil },
@@ -34,18 +37,53 @@ func TestSuspicionEndsWithItsOutage(t *testing.T) {
 		Log:       slog.New(slog.DiscardHandler),
 		Troubles:  NewTroubles(slog.New(slog.DiscardHandler)),
 		Patience:  testkit.Patience,
-	})
+	}
+	const within = time.Hour // no batch is late by itself
+	c := NewCircuit(within, "SELECT 1", o)
+	o.Circuit = c
 	ctx, cancel := context.WithCancel(testkit.Context(t))
 	defer cancel()
+	s, lockTimeout := &Session{Options: o}, &pgconn.PgError{Code: "55P03"}
+	begin := func() { s.busySince.Store(int64(o.Stopwatch())) }
 	var running sync.WaitGroup
-	running.Go(func() { c.Run(ctx, nil) })
-	c.Suspect(&pgconn.PgError{Code: "55P03"})
+	running.Go(func() { c.Run(ctx, []*Session{s}) })
+
+	begin()
+	s.Suspect(lockTimeout)
 	testkit.Eventually(t, "the circuit opens", func() bool { return c.Err() != nil })
+	s.Suspect(lockTimeout)
 	close(seen)
 	testkit.Eventually(t, "the circuit is closed", func() bool { return c.Err() == nil })
+	s.Suspect(lockTimeout)
+	testkit.Eventually(t, "the suspicions are read", func() bool { return len(c.suspected) == 0 })
+	old := s.began()
+	begin()
+	s.Suspect(lockTimeout)
+	testkit.Eventually(t, "a new batch has the circuit look", func() bool { return probes.Load() >= 3 })
 	cancel()
 	running.Wait() // or a probe that is on its way would not be seen
-	if probes != 2 || len(c.suspected) > 0 {
-		t.Errorf("%d probes, and %d suspicions left", probes, len(c.suspected))
+	if n := probes.Load(); n != 3 {
+		t.Errorf("%d probes", n)
+	}
+	if !c.late(s.began()+within, within/2) {
+		t.Error("a batch that began after the outage is not late")
+	}
+	s.busySince.Store(int64(old))
+	if c.late(old+within, within/2) {
+		t.Error("a batch that began before the end of the outage is late")
+	}
+}
+
+// TestALookThatIsOverOpensNothing holds that a timer which fires late, once the probe of its look has committed,
+// does not open the circuit.
+func TestALookThatIsOverOpensNothing(t *testing.T) {
+	c := NewCircuit(time.Hour, "", &Options{Log: slog.New(slog.DiscardHandler)})
+	look, over := context.WithCancel(t.Context())
+	over()
+	if c.open(look, nil); c.Err() != nil {
+		t.Error("the circuit is open")
+	}
+	if c.open(t.Context(), nil); c.Err() == nil {
+		t.Error("a look that is under way does not open the circuit")
 	}
 }

@@ -298,13 +298,19 @@ func (s *Session) Drop() {
 // End says that nothing is under way on the session.
 func (s *Session) End() { s.busySince.Store(0) }
 
+// Suspect tells the circuit of an error that a statement of the batch under way has met.
+func (s *Session) Suspect(err error) { s.Options.Circuit.suspect(err, s.began()) }
+
+// began returns when the batch under way began, on the stopwatch, or 0 if there is none.
+func (s *Session) began() time.Duration { return time.Duration(s.busySince.Load()) }
+
 // busyFor is how long a batch has been under way; 0: there is none.
 func (s *Session) busyFor(now time.Duration) time.Duration {
-	since := s.busySince.Load()
+	since := s.began()
 	if since == 0 {
 		return 0
 	}
-	return max(1, now-time.Duration(since))
+	return max(1, now-since)
 }
 
 // late reports whether hits wait for a database that is too slow, or for a batch that has been under way
