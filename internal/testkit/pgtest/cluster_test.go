@@ -48,7 +48,7 @@ func TestClusterIsMadeOnce(t *testing.T) {
 	var eight errgroup.Group
 	for range 8 {
 		eight.Go(func() error {
-			checkCopy(t, c, "one", fakeCluster(func() { made.Add(1); time.Sleep(time.Millisecond) }))
+			checkCopy(t, c, "one", fakeCluster(func() { made.Add(1); time.Sleep(20 * time.Millisecond) }))
 			return nil
 		})
 	}

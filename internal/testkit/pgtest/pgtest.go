@@ -47,9 +47,9 @@ func AdminURL(t testing.TB) string {
 
 // server is one on which databases are cloned.
 type server struct {
-	admin    string // URL that may create databases
-	owner    string // URL of the role that owns the clones, on any database
-	template string // the database that is cloned; nobody connects with it
+	admin    string      // URL that may create databases
+	owner    string      // URL of the role that owns the clones, on any database
+	template string      // the database that is cloned; nobody connects with it
 	kept     atomic.Bool // a failed test left a database behind
 }
 
