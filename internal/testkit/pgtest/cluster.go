@@ -76,7 +76,9 @@ func makeCluster(ctx context.Context, dataDir string, migrated bool) error {
 	if migrated {
 		err = furnish(ctx, e.URL())
 	}
-	return errors.Join(err, e.Stop(ctx), ctx.Err()) // at the end of ctx a server is not stopped in order
+	err = errors.Join(err, e.Stop(ctx), ctx.Err()) // at the end of ctx a server is not stopped in order
+	// The copies count their own sessions only.
+	return errors.Join(err, os.RemoveAll(filepath.Join(dataDir, "pgdata", "pg_stat", "pgstat.stat")))
 }
 
 // furnish applies the migrations to an empty database, and names its seller.

@@ -154,6 +154,7 @@ func (s *Instance) cleanup() {
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	if s.e != nil {
+		_ = countServer(ctx, s.AdminURL()) // the test may have stopped the server
 		if err := s.e.Stop(ctx); err != nil {
 			s.t.Errorf("stop the private server: %v", err)
 		}
