@@ -14,11 +14,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -47,10 +49,13 @@ func AdminURL(t testing.TB) string {
 
 // server is one on which databases are cloned.
 type server struct {
-	admin    string // URL that may create databases
-	owner    string // URL of the role that owns the clones, on any database
-	template string
+	admin    string      // URL that may create databases
+	owner    string      // URL of the role that owns the clones, on any database
+	template string      // the database that is cloned; nobody connects with it
 	kept     atomic.Bool // a failed test left a database behind
+
+	mu   sync.Mutex
+	conn *pgx.Conn // of administer; nil before the first call
 }
 
 var cloned atomic.Int64
@@ -61,8 +66,10 @@ func (s *server) clone(t testing.TB) string {
 	name := databaseName(t.Name())
 	owner := userOf(s.owner)
 	// In memory FILE_COPY takes half the time of WAL_LOG, on a disk five times as long.
-	err := execute(s.admin, fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s STRATEGY FILE_COPY OWNER %s",
-		quote(name), quote(s.template), quote(owner)))
+	err := s.administer(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s STRATEGY FILE_COPY OWNER %s", quote(name), quote(s.template), quote(owner)))
+		return err
+	})
 	if err != nil {
 		t.Fatalf("clone the test database: %v", err)
 	}
@@ -73,15 +80,37 @@ func (s *server) clone(t testing.TB) string {
 			t.Logf("the test's database is kept; open it with: psql '%s'", databaseURL)
 			return
 		}
-		if err := execute(s.admin, "DROP DATABASE "+quote(name)+" WITH (FORCE)"); err != nil {
+		err := s.administer(func(ctx context.Context, conn *pgx.Conn) error {
+			counted := countSessions(ctx, conn, name)
+			_, err := conn.Exec(ctx, "DROP DATABASE "+quote(name)+" WITH (FORCE)")
+			return errors.Join(counted, err)
+		})
+		if err != nil {
 			t.Logf("drop the test database: %v", err)
 		}
 	})
 	return databaseURL
 }
 
-// prepareTemplate makes the migrated template unless the server has it. Its
-// name carries a hash of the migrations, so an old one is never taken.
+// administer calls f with a connection that may create databases. The connection is open for as long as the
+// server: another one for each database would cost as much as half of its making.
+func (s *server) administer(f func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil || s.conn.IsClosed() {
+		conn, err := postgres.Connect(ctx, Patiently(s.admin), nil)
+		if err != nil {
+			return err
+		}
+		s.conn = conn
+	}
+	return f(ctx, s.conn)
+}
+
+// prepareTemplate makes the migrated template unless the server has it. Only a server that was given needs
+// one. Its name carries a hash of the migrations, so an old one is never taken.
 func (s *server) prepareTemplate() error {
 	hash, err := hashOf(migrations.FS)
 	if err != nil {
@@ -115,10 +144,7 @@ func (s *server) prepareTemplate() error {
 			return err
 		}
 	}
-	if _, err := postgres.Migrate(ctx, Patiently(withDatabase(s.owner, building)), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
-		return err
-	}
-	if err := nameSeller(ctx, withDatabase(s.owner, building)); err != nil {
+	if err := furnish(ctx, withDatabase(s.owner, building)); err != nil {
 		return err
 	}
 	_, err = conn.Exec(ctx, "ALTER DATABASE "+quote(building)+" RENAME TO "+quote(s.template))

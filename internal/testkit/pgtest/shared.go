@@ -41,13 +41,18 @@ var shared struct {
 }
 
 // Main runs the tests of a package and then stops the shared server, checks
-// that no goroutine was left behind, and exits. To be called by TestMain. A
+// that no goroutine was left behind, and exits. If $QUOTAD_TEST_COSTS names a
+// file, Main appends what the tests asked of PostgreSQL. To be called by TestMain. A
 // package without it works too: the server then dies with the test binary, and
 // a later run sweeps its directory away.
 func Main(m *testing.M) {
 	code := m.Run()
 	if err := stopShared(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest: stop the shared server:", err)
+		code = max(code, 1)
+	}
+	if err := appendCosts(); err != nil {
+		fmt.Fprintln(os.Stderr, "pgtest: append the costs of the tests:", err)
 		code = max(code, 1)
 	}
 	if code == 0 { // a failed test may well leave some
@@ -79,6 +84,9 @@ func startShared() {
 	if shared.dir, shared.err = makeDir(); shared.err != nil {
 		return
 	}
+	if shared.err = copyCluster(shared.dir, true); shared.err != nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	shared.embedded, shared.err = embedded.Start(ctx, embedded.Options{
@@ -97,8 +105,7 @@ func startShared() {
 		},
 	})
 	if shared.err == nil {
-		s.admin, s.owner = shared.embedded.AdminURL(), shared.embedded.URL()
-		shared.err = s.prepareTemplate()
+		s.admin, s.owner, s.template = shared.embedded.AdminURL(), shared.embedded.URL(), "quotad"
 	}
 }
 
@@ -111,7 +118,7 @@ func stopShared() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
-	err := e.Stop(ctx)
+	err := errors.Join(countServer(ctx, shared.server.admin), e.Stop(ctx))
 	if shared.server.kept.Load() {
 		keep(shared.dir, e)
 		return err
