@@ -139,9 +139,9 @@ const (
 	memoryRoom = 4 << 30 // bytes that must be free: containers may have 64 MB there
 )
 
-// parentDir is where data directories are made: in memory, where there is room. What tests kill are
-// processes, and those lose nothing that they wrote there, either.
-func parentDir() string {
+// parentDir returns where this test binary makes data directories: in memory, if there is room. What tests kill
+// are processes, and those lose nothing that they wrote there, either.
+var parentDir = sync.OnceValue(func() string {
 	if _, err := os.Stat(memory); err != nil {
 		return os.TempDir()
 	}
@@ -149,7 +149,7 @@ func parentDir() string {
 		return os.TempDir()
 	}
 	return memory
-}
+})
 
 // makeDir makes a data directory that the server's user can reach, and sweeps
 // away what killed runs left.
