@@ -15,7 +15,7 @@ func TestWithoutIDsDoublesAreSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seed := testkit.Seed(t)
 			r := &run{
-				seed: seed, clients: 8, operations: sized(300, 600, 5000),
+				seed: seed, clients: 8, operations: sized(300, 300, 5000),
 				cluster: newCluster(t, seed, pgtest.NewDatabase(t), 2, cutUnanswered, cutWithinAnswer),
 			}
 			r.cluster.begin(odds, 0)

@@ -33,10 +33,17 @@ func (b *bench) histories(n int, see func(h []porcupine.Operation), enough func(
 	return all
 }
 
-// TestSmallHistoriesAreLinear: what three clients see at once of two engines, while
+// TestSmallHistoriesAreLinear checks that what three clients see at once of two engines, while
 // connections to PostgreSQL break, can be put in an order in which the sequential model
 // says the same. Models that are wrong in one rule do not explain it.
-func TestSmallHistoriesAreLinear(t *testing.T) {
+func TestSmallHistoriesAreLinear(t *testing.T) { smallHistories(t, sized(60, 120, 5000)) }
+
+// TestMoreSmallHistoriesAreLinear checks the rest of the histories, by another seed.
+func TestMoreSmallHistoriesAreLinear(t *testing.T) { smallHistories(t, 180) }
+
+// smallHistories checks so many histories, and more until each wrong model was rejected.
+func smallHistories(t *testing.T, least int) {
+	t.Helper()
 	seed := testkit.Seed(t)
 	b := newBench(t, seed, true)
 	broken := map[string]rules{
@@ -51,7 +58,7 @@ func TestSmallHistoriesAreLinear(t *testing.T) {
 	rejected := make(map[string]int)
 	operations, checking := 0, time.Duration(0)
 	b.odds(0.06)
-	all := b.histories(sized(60, 300, 5000), func(h []porcupine.Operation) {
+	all := b.histories(least, func(h []porcupine.Operation) {
 		began := time.Now()
 		for _, o := range h {
 			if o.Input.(step).kind != stepExpire {

@@ -12,14 +12,23 @@ import (
 	"quotad/internal/testkit/pgtest"
 )
 
-// TestEveryUnit: clients do operations of all kinds on three nodes, while connections
+// TestEveryUnit has clients do operations of all kinds on three nodes, while connections
 // break on both sides of quotad, quotad is killed and PostgreSQL crashes. In the end
 // everything used, reserved and booked is what the clients were told, to the unit.
 func TestEveryUnit(t *testing.T) {
+	everyUnit(t, sized(800, 1500, 100_000), sized(1, 1, 50), sized(0, 1, 20))
+}
+
+// TestMoreEveryUnit does the rest of the operations, by another seed.
+func TestMoreEveryUnit(t *testing.T) { everyUnit(t, 2500, 2, 1) }
+
+// everyUnit does so many operations, kills quotad so many times and crashes PostgreSQL so many times.
+func everyUnit(t *testing.T, operations, kills, crashes int) {
+	t.Helper()
 	seed := testkit.Seed(t)
 	server := pgtest.Server(t)
 	r := &run{
-		seed: seed, clients: 16, operations: sized(800, 4000, 100_000), ids: true, duplicates: 0.08,
+		seed: seed, clients: 16, operations: operations, ids: true, duplicates: 0.08,
 		cluster: newCluster(t, seed, server.URL(), 3),
 	}
 	watch := &deadlocks{url: server.URL()}
@@ -28,11 +37,11 @@ func TestEveryUnit(t *testing.T) {
 	fall := func(do func()) {
 		strikes = append(strikes, strike{r.operations/20 + random.IntN(r.operations*9/10), do})
 	}
-	for range sized(1, 2, 50) {
+	for range kills {
 		fall(func() { r.cluster.strike(random.IntN(len(r.cluster.nodes))) })
 	}
 	begun := time.Now()
-	for range sized(0, 1, 20) {
+	for range crashes {
 		fall(func() {
 			if time.Since(begun) > supervised {
 				server.Restart()

@@ -181,17 +181,30 @@ func (l *tally) await(ctx context.Context, t testing.TB, more int64) {
 	}
 }
 
-func strikes() int { return quotatest.Sized(3, 20, 200) }
+// strikes returns how often the tests without More in their names strike. The tests with More strike moreStrikes times.
+func strikes() int { return quotatest.Sized(3, 5, 200) }
 
-func TestKilledServer(t *testing.T) {
+const moreStrikes = 15
+
+func TestKilledServer(t *testing.T)     { killServer(t, strikes()) }
+func TestMoreKilledServer(t *testing.T) { killServer(t, moreStrikes) }
+
+// killServer crashes the server so many times under fire.
+func killServer(t *testing.T, times int) {
+	t.Helper()
 	server := pgtest.Server(t)
 	f := &fire{url: server.URL(), seed: testkit.Seed(t)}
-	if err := survive(t, f, strikes(), new(tally), func() { server.Crash(); server.WaitReady() }); err != nil {
+	if err := survive(t, f, times, new(tally), func() { server.Crash(); server.WaitReady() }); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTerminatedBackends(t *testing.T) {
+func TestTerminatedBackends(t *testing.T)     { terminateBackends(t, strikes()) }
+func TestMoreTerminatedBackends(t *testing.T) { terminateBackends(t, moreStrikes) }
+
+// terminateBackends ends all sessions so many times under fire.
+func terminateBackends(t *testing.T, times int) {
+	t.Helper()
 	server := pgtest.Server(t)
 	conn, err := pgx.Connect(testkit.Context(t), server.AdminURL())
 	if err != nil {
@@ -199,7 +212,7 @@ func TestTerminatedBackends(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	f := &fire{url: server.URL(), seed: testkit.Seed(t)}
-	err = survive(t, f, strikes(), new(tally), func() {
+	err = survive(t, f, times, new(tally), func() {
 		if _, err := conn.Exec(testkit.Context(t),
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'quotad'"); err != nil {
 			t.Fatal(err)
@@ -212,7 +225,12 @@ func TestTerminatedBackends(t *testing.T) {
 
 // TestLostAnswers cuts connections right after the server has answered, so that what was
 // charged is not acknowledged. A blind retry, the mutant, then charges twice.
-func TestLostAnswers(t *testing.T) {
+func TestLostAnswers(t *testing.T)     { loseAnswers(t, max(8, strikes())) }
+func TestMoreLostAnswers(t *testing.T) { loseAnswers(t, moreStrikes) }
+
+// loseAnswers loses so many answers under fire, or more if a blind retry was lucky.
+func loseAnswers(t *testing.T, times int) {
+	t.Helper()
 	for _, blind := range []bool{false, true} {
 		t.Run(fmt.Sprintf("blind retry %v", blind), func(t *testing.T) {
 			var cut atomic.Int64
@@ -228,7 +246,7 @@ func TestLostAnswers(t *testing.T) {
 			var err error
 			for runs := 0; runs == 0 || blind && err == nil && runs < 10; runs++ {
 				one := &fire{url: pgtest.NewDatabase(t), seed: seed + uint64(runs), connect: lossy}
-				err = survive(t, one, max(12, strikes()), &tally{blindRetry: blind}, func() { cut.Add(1) })
+				err = survive(t, one, times, &tally{blindRetry: blind}, func() { cut.Add(1) })
 			}
 			if blind && err == nil {
 				t.Error("the blind retry went unnoticed")

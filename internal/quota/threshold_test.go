@@ -102,6 +102,15 @@ var failedThresholds = map[string][]uint64{"bucket": {14072274897042457418}}
 // TestThresholdsAreTheOracle: hits, refunds, waits and edits in any order, from two nodes, raise what the
 // contract says, of each kind of limit.
 func TestThresholdsAreTheOracle(t *testing.T) {
+	thresholdsAreTheOracle(t, quotatest.Sized(2, 2, 40), failedThresholds)
+}
+
+// TestMoreThresholdsAreTheOracle runs the rest, by other seeds.
+func TestMoreThresholdsAreTheOracle(t *testing.T) { thresholdsAreTheOracle(t, 2, nil) }
+
+// thresholdsAreTheOracle runs so many rounds of each kind of limit for its seed and for each that failed.
+func thresholdsAreTheOracle(t *testing.T, rounds int, failed map[string][]uint64) {
+	t.Helper()
 	t.Parallel()
 	for kind, spec := range map[string]model.Spec{
 		"clock":      {Algorithm: "fixed_window", Window: "1h"},
@@ -114,8 +123,8 @@ func TestThresholdsAreTheOracle(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			testkit.EachSeed(t, failedThresholds[kind], func(t *testing.T, seed uint64) {
-				for n := range uint64(quotatest.Sized(2, 4, 40)) { // each ends with its engines, or the server would run out of sessions
+			testkit.EachSeed(t, failed[kind], func(t *testing.T, seed uint64) {
+				for n := range uint64(rounds) { // each ends with its engines, or the server would run out of sessions
 					t.Run(strconv.FormatUint(n, 10), func(t *testing.T) { thresholdRun(t, spec, seed+n) })
 				}
 			})

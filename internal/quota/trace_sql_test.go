@@ -10,18 +10,22 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit"
+	"quotad/internal/testkit/quotatest"
 )
 
 // TestTracesSQL: after every step of random traces the statements and the model agree on
 // decisions, views, rows and usage.
-func TestTracesSQL(t *testing.T) {
+func TestTracesSQL(t *testing.T) { tracesSQL(t, 0, quotatest.Sized(2, 3, 3)) }
+
+// TestMoreTracesSQL runs the rounds that TestTracesSQL leaves out.
+func TestMoreTracesSQL(t *testing.T) { tracesSQL(t, 3, 8) }
+
+// tracesSQL runs the rounds from first up to end.
+func tracesSQL(t *testing.T, first, end int) {
+	t.Helper()
 	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
 	b, ctx := newBench(t), testkit.Context(t)
-	rounds := 8
-	if testing.Short() {
-		rounds = 2
-	}
-	for i := range rounds {
+	for i := first; i < end; i++ {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				ofRound(rt, i)

@@ -10,33 +10,37 @@ import (
 	"quotad/internal/testkit/vectors"
 )
 
-// corruptions change one field of one hit, or of the limits, to a wrong value.
-var corruptions = map[string]func(v *vector, hit, limit int){
-	"allowed":   func(v *vector, h, _ int) { v.Hits[h].Allowed = ptr(!*v.Hits[h].Allowed) },
-	"remaining": func(v *vector, h, l int) { *v.Hits[h].Limits[l].Remaining++ },
-	"less":      func(v *vector, h, l int) { *v.Hits[h].Limits[l].Remaining-- },
-	"reset":     func(v *vector, h, l int) { *v.Hits[h].Limits[l].ResetAtUS++ },
-	"no reset":  func(v *vector, h, l int) { v.Hits[h].Limits[l].ResetAtUS = nil },
-	"retry":     func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter.us++ },
-	"never": func(v *vector, h, l int) {
-		w := &v.Hits[h].Limits[l].RetryAfter
+// corruptHit has ways to change one field of a hit, or of the hit's view of a limit, to a wrong value.
+var corruptHit = map[string]func(h *vectorHit, limit int){
+	"allowed":   func(h *vectorHit, _ int) { h.Allowed = ptr(!*h.Allowed) },
+	"remaining": func(h *vectorHit, l int) { h.Limits[l].Remaining = ptr(*h.Limits[l].Remaining + 1) },
+	"less":      func(h *vectorHit, l int) { h.Limits[l].Remaining = ptr(*h.Limits[l].Remaining - 1) },
+	"reset":     func(h *vectorHit, l int) { h.Limits[l].ResetAtUS = ptr(*h.Limits[l].ResetAtUS + 1) },
+	"no reset":  func(h *vectorHit, l int) { h.Limits[l].ResetAtUS = nil },
+	"retry":     func(h *vectorHit, l int) { h.Limits[l].RetryAfter.us++ },
+	"never": func(h *vectorHit, l int) {
+		w := &h.Limits[l].RetryAfter
 		if w.us == model.Never {
 			w.us = 0
 		} else {
 			w.us = model.Never
 		}
 	},
-	"no retry":  func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter = wait{} },
-	"name":      func(v *vector, h, l int) { v.Hits[h].Limits[l].Name += "x" },
-	"views":     func(v *vector, h, _ int) { v.Hits[h].Limits = v.Hits[h].Limits[1:] },
-	"cost":      func(v *vector, h, _ int) { v.Hits[h].Cost = nil },
-	"at":        func(v *vector, h, _ int) { v.Hits[h].AtUS = nil },
-	"algorithm": func(v *vector, _, l int) { v.Limits[l].Algorithm = "leaky_bucket" },
-	"limit":     func(v *vector, _, l int) { v.Limits[l].Limit += v.Limits[l].Limit + 1; v.Limits[l].Burst = nil },
-	"window":    func(v *vector, _, l int) { v.Limits[l].WindowUS = 0 },
-	"calendar":  func(v *vector, _, l int) { v.Limits[l].WindowUS, v.Limits[l].Window = 0, "calendar_hour" },
-	"align":     func(v *vector, _, l int) { v.Limits[l].Align = "sideways" },
-	"other align": func(v *vector, _, l int) {
+	"no retry": func(h *vectorHit, l int) { h.Limits[l].RetryAfter = wait{} },
+	"name":     func(h *vectorHit, l int) { h.Limits[l].Name += "x" },
+	"views":    func(h *vectorHit, _ int) { h.Limits = h.Limits[1:] },
+	"cost":     func(h *vectorHit, _ int) { h.Cost = nil },
+	"at":       func(h *vectorHit, _ int) { h.AtUS = nil },
+}
+
+// corruptLimits has ways to change a limit, or the vector as a whole.
+var corruptLimits = map[string]func(v *vector, limit int){
+	"algorithm": func(v *vector, l int) { v.Limits[l].Algorithm = "leaky_bucket" },
+	"limit":     func(v *vector, l int) { v.Limits[l].Limit += v.Limits[l].Limit + 1; v.Limits[l].Burst = nil },
+	"window":    func(v *vector, l int) { v.Limits[l].WindowUS = 0 },
+	"calendar":  func(v *vector, l int) { v.Limits[l].WindowUS, v.Limits[l].Window = 0, "calendar_hour" },
+	"align":     func(v *vector, l int) { v.Limits[l].Align = "sideways" },
+	"other align": func(v *vector, l int) {
 		switch limit := &v.Limits[l]; {
 		case limit.Align == "first_hit":
 			limit.Align = "clock"
@@ -46,31 +50,59 @@ var corruptions = map[string]func(v *vector, hit, limit int){
 			limit.Align = "sideways"
 		}
 	},
-	"no hits":      func(v *vector, _, _ int) { v.Hits = nil },
-	"no limits":    func(v *vector, _, _ int) { v.Limits = nil },
-	"limits order": func(v *vector, _, l int) { v.Limits[l].Name = "z" + v.Limits[l].Name },
+	"no hits":      func(v *vector, _ int) { v.Hits = nil },
+	"no limits":    func(v *vector, _ int) { v.Limits = nil },
+	"limits order": func(v *vector, l int) { v.Limits[l].Name = "z" + v.Limits[l].Name },
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// copyOf is a deep copy that can be corrupted.
-func (v *vector) copyOf() *vector {
-	c := &vector{Source: v.Source, Limits: slices.Clone(v.Limits)}
-	for _, h := range v.Hits {
-		h.Limits = slices.Clone(h.Limits)
-		for i := range h.Limits {
-			h.Limits[i].Remaining, h.Limits[i].ResetAtUS = ptr(*h.Limits[i].Remaining), ptr(*h.Limits[i].ResetAtUS)
-		}
-		c.Hits = append(c.Hits, h)
-	}
-	return c
+// withHit returns a copy of the vector in which one hit can be changed.
+func (v *vector) withHit(h int) *vector {
+	c := *v
+	c.Hits = slices.Clone(v.Hits)
+	c.Hits[h].Limits = slices.Clone(v.Hits[h].Limits)
+	return &c
 }
 
-// A runner that passes everything would pass the vectors, too: each kind of field of
-// many hits, made wrong, must fail the model's, and each kind of field in one hit of each file the SQL's.
+// withLimits returns a copy of the vector in which the limits can be changed.
+func (v *vector) withLimits() *vector {
+	c := *v
+	c.Limits = slices.Clone(v.Limits)
+	return &c
+}
+
+// played plays the vector once and returns a function that makes deciders, each of which repeats the decisions of that play.
+func (v *vector) played(t *testing.T, newDecider func(*vector) (decider, error)) func(*vector) (decider, error) {
+	t.Helper()
+	var decisions []model.Decision
+	decide, err := newDecider(v)
+	if err == nil {
+		err = v.play(func(now, cost int64) (model.Decision, error) {
+			d, err := decide(now, cost)
+			decisions = append(decisions, d)
+			return d, err
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(*vector) (decider, error) {
+		next := 0
+		return func(int64, int64) (model.Decision, error) {
+			next++
+			return decisions[next-1], nil
+		}, nil
+	}
+}
+
+// TestVectorsLimitsCorrupted runs vectors in which one field is wrong. A runner that passes everything would pass
+// the right vectors, too. The outcomes of hits are no part of what is decided, so the hits are decided
+// once, and each wrong outcome is compared with the same decisions. A wrong limit decides anew.
 func TestVectorsLimitsCorrupted(t *testing.T) {
 	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, withoutMemory)
+	runners := map[string]func(*vector) (decider, error){"model": onModel, "engine": onEngine(ctx, e, clock)}
 	for n, path := range vectors.Files(t, "limits") {
 		if n%quotatest.Sized(5, 1, 1) > 0 {
 			continue
@@ -79,20 +111,25 @@ func TestVectorsLimitsCorrupted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, corrupt := range corruptions {
+		for runner, decides := range runners {
+			again := whole.played(t, decides)
 			for h := 0; h < len(whole.Hits); h += 1 + len(whole.Hits)/12 {
 				for l := range whole.Limits {
-					v := whole.copyOf()
-					corrupt(v, h, l)
-					if runVectorModel(v) == nil {
-						t.Errorf("%s passes the model with a wrong %s in hit %d", path, name, h)
+					for name, corrupt := range corruptHit {
+						v := whole.withHit(h)
+						if corrupt(&v.Hits[h], l); v.playOn(again) == nil {
+							t.Errorf("%s passes the %s with a wrong %s in hit %d", path, runner, name, h)
+						}
 					}
 				}
 			}
-			v := whole.copyOf()
-			corrupt(v, n%min(5, len(v.Hits)), len(v.Limits)-1)
-			if runVectorEngine(ctx, e, clock, v) == nil {
-				t.Errorf("%s passes the engine with a wrong %s", path, name)
+			for l := range whole.Limits {
+				for name, corrupt := range corruptLimits {
+					v := whole.withLimits()
+					if corrupt(v, l); v.playOn(decides) == nil {
+						t.Errorf("%s passes the %s with a wrong %s", path, runner, name)
+					}
+				}
 			}
 		}
 	}

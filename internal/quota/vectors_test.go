@@ -111,8 +111,11 @@ func (h *vectorHit) check(d *model.Decision) error {
 	return nil
 }
 
+// decider decides a hit of a cost at an instant in µs.
+type decider func(now, cost int64) (model.Decision, error)
+
 // play sends the hits one after the other to decide and returns the first that differs.
-func (v *vector) play(decide func(now, cost int64) (model.Decision, error)) error {
+func (v *vector) play(decide decider) error {
 	if err := v.whole(); err != nil {
 		return err
 	}
@@ -128,14 +131,20 @@ func (v *vector) play(decide func(now, cost int64) (model.Decision, error)) erro
 	return nil
 }
 
-// runVectorModel runs a vector on the Go model.
-func runVectorModel(v *vector) error {
-	t, err := v.target(1)
+// playOn plays the vector with a new decider for the vector's limits.
+func (v *vector) playOn(newDecider func(*vector) (decider, error)) error {
+	decide, err := newDecider(v)
 	if err != nil {
 		return err
 	}
+	return v.play(decide)
+}
+
+// onModel returns a decider that runs on the Go model.
+func onModel(v *vector) (decider, error) {
+	t, err := v.target(1)
 	m, o := newModel(), newOracle()
-	return v.play(func(now, cost int64) (model.Decision, error) {
+	return func(now, cost int64) (model.Decision, error) {
 		var d model.Decision
 		if cost == 0 {
 			d = model.Judge(t, m.rows(t, now), now, 0)
@@ -143,19 +152,18 @@ func runVectorModel(v *vector) error {
 			d, _ = m.decide(t, now, cost)
 		}
 		return d, o.agrees(&d, now, false)
-	})
+	}, err
 }
 
-// runVectorEngine runs a vector through an engine, on a customer of its own.
-func runVectorEngine(ctx context.Context, e *Engine, clock *quotatest.Clock, v *vector) error {
-	t, err := v.target(quotatest.FreshCustomers(1))
-	if err != nil {
-		return err
+// onEngine returns a function that makes deciders that run through an engine, each on a customer of its own.
+func onEngine(ctx context.Context, e *Engine, clock *quotatest.Clock) func(*vector) (decider, error) {
+	return func(v *vector) (decider, error) {
+		t, err := v.target(quotatest.FreshCustomers(1))
+		return func(now, cost int64) (model.Decision, error) {
+			clock.Set(now)
+			return e.Decide(ctx, t, cost)
+		}, err
 	}
-	return v.play(func(now, cost int64) (model.Decision, error) {
-		clock.Set(now)
-		return e.Decide(ctx, t, cost)
-	})
 }
 
 // runVectorMemory runs a vector through an engine that answers from memory. What it
@@ -192,7 +200,9 @@ func forVectors(t *testing.T, run func(*vector) error) {
 	})
 }
 
-func TestVectorsLimitsModel(t *testing.T) { forVectors(t, runVectorModel) }
+func TestVectorsLimitsModel(t *testing.T) {
+	forVectors(t, func(v *vector) error { return v.playOn(onModel) })
+}
 
 func TestVectorsLimitsSQL(t *testing.T) {
 	db, ctx, clock := newTestDB(t), testkit.Context(t), quotatest.NewClock(quotatest.Epoch)
@@ -206,7 +216,7 @@ func TestVectorsLimitsSQL(t *testing.T) {
 			return fmt.Errorf("%s: %w", how, err)
 		}
 		return errors.Join(
-			named("the engine", runVectorEngine(ctx, e, clock, v)),
+			named("the engine", v.playOn(onEngine(ctx, e, clock))),
 			named("the engine with its memory", runVectorMemory(ctx, remembering, clock, v)))
 	})
 	if remembering.Stats().FromMemory == 0 {
