@@ -105,16 +105,6 @@ func launchWith(t testing.TB, env []string, dir string, flags ...string) *proces
 	return p
 }
 
-// cleanEnv is this process's environment without settings of quotad.
-func cleanEnv() (env []string) {
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "QUOTAD_") {
-			env = append(env, entry)
-		}
-	}
-	return env
-}
-
 func (p *process) waitEnd() {
 	p.t.Helper()
 	select {

@@ -110,7 +110,7 @@ func (n *testNode) keepsAsking() (stop func(without ...moment)) {
 			select {
 			case <-over:
 				return
-			default:
+			case <-time.After(pace()):
 				ids++
 				if a, err := n.try("POST", "/v1/hits", hitOf("acme", "requests", fmt.Sprintf(`,"id":"%p-%d"`, over, ids))); err != nil || a.status != 200 ||
 					a.at("degraded") != nil {
@@ -127,7 +127,7 @@ func (n *testNode) keepsAsking() (stop func(without ...moment)) {
 				select {
 				case <-over:
 					return
-				default:
+				case <-time.After(pace()):
 				}
 				r := failedRead{moment: moment{began: time.Now()}}
 				if r.status = n.status("GET", "/v1/customers/acme/quota", ""); r.status != 200 {
@@ -195,6 +195,7 @@ func withPasswords(t testing.TB) *pgtest.Instance {
 
 // A new role and password in the URL's file are used for each new connection.
 func TestURLFileIsReadAgain(t *testing.T) {
+	t.Parallel()
 	server := withPasswords(t)
 	file := filepath.Join(t.TempDir(), "url")
 	urlOf := func(role, password string) string {
@@ -235,6 +236,7 @@ func TestURLFileIsReadAgain(t *testing.T) {
 // So is a new password in a file of passwords. The role has neither password from the change on until the
 // file is written. A read that needs a connection then may fail, and no hit does.
 func TestPassfileIsReadAgain(t *testing.T) {
+	t.Parallel()
 	server := withPasswords(t)
 	file := filepath.Join(t.TempDir(), "passwords")
 	write(t, file, "*:*:*:quotad:first\n")
@@ -258,6 +260,7 @@ func TestPassfileIsReadAgain(t *testing.T) {
 
 // Certificates of the way to the database are replaced one file after the other, roots first.
 func TestDatabaseCertificatesAreReadAgain(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	dir, there := t.TempDir(), server.DataDir()
 	old, next := newAuthority(t, "old"), newAuthority(t, "next")
