@@ -161,10 +161,10 @@ func TestOneOfSeveralHostsThatTakesWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	both := withHosts(t, primary.URL(), fmt.Sprint(testkit.Patience.Seconds()), u.Query().Get("host"))
-	const systemID = "SELECT system_identifier FROM pg_control_system()"
-	want := pgtest.Query[int64](t, primary.AdminURL(), systemID)
-	if got := pgtest.Query[int64](t, both, systemID); got != want {
-		t.Errorf("connected to %d, want the primary %d", got, want)
+	const directory = "SHOW data_directory"
+	want := pgtest.Query[string](t, primary.AdminURL(), directory)
+	if got := pgtest.Query[string](t, both, directory); got != want {
+		t.Errorf("connected to the server in %s, want the primary in %s", got, want)
 	}
 }
 

@@ -24,12 +24,7 @@ func (s *Server) initialize(ctx context.Context) error {
 	if err := s.account.own(partial); err != nil {
 		return err
 	}
-	args := []string{
-		"--pgdata=" + partial, "--username=" + superuser,
-		"--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions",
-		"--auth-local=trust", "--auth-host=reject",
-		"--wal-segsize=" + walSegment,
-	}
+	args := append([]string{"--pgdata=" + partial}, initdbArgs...)
 	if s.opts.NoSync {
 		args = append(args, "--no-sync")
 	}
@@ -48,6 +43,18 @@ func (s *Server) initialize(ctx context.Context) error {
 		"took", time.Since(began).Round(time.Millisecond))
 	return nil
 }
+
+// initdbArgs are the arguments of initdb that shape a cluster.
+var initdbArgs = []string{
+	"--username=" + superuser,
+	"--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions",
+	"--auth-local=trust", "--auth-host=reject",
+	"--wal-segsize=" + walSegment,
+}
+
+// Recipe names all that shapes a new cluster but for the programs. Tests copy a cluster instead of making one,
+// while its recipe is the same.
+func Recipe() string { return fmt.Sprint(initdbArgs, createRole, createQuotad) }
 
 // walSegment is the size of a WAL file, MiB. PostgreSQL fills a new file with zeros and
 // flushes it, until there are old files to use again. All commits wait for that: some 12 ms

@@ -195,6 +195,12 @@ func (s *Server) furnish(ctx context.Context) error {
 	return makeWALFiles(ctx, conn, s.layout.dir)
 }
 
+const (
+	// createRole is one string and so one transaction: there is no role without its grant.
+	createRole   = "CREATE ROLE quotad LOGIN; GRANT pg_monitor TO quotad"
+	createQuotad = "CREATE DATABASE quotad OWNER quotad"
+)
+
 // createDatabase makes quotad's role and database where they are missing.
 func createDatabase(ctx context.Context, conn *pgx.Conn) error {
 	var role, database bool
@@ -206,11 +212,10 @@ func createDatabase(ctx context.Context, conn *pgx.Conn) error {
 	}
 	var statements []string
 	if !role {
-		// One statement string is one transaction: no role without its grant.
-		statements = append(statements, "CREATE ROLE quotad LOGIN; GRANT pg_monitor TO quotad")
+		statements = append(statements, createRole)
 	}
 	if !database {
-		statements = append(statements, "CREATE DATABASE quotad OWNER quotad")
+		statements = append(statements, createQuotad)
 	}
 	for _, sql := range statements {
 		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {

@@ -9,10 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
 	"quotad/internal/testkit"
-	"quotad/migrations"
 )
 
 // Option changes a private server.
@@ -54,22 +52,16 @@ func Server(t testing.TB, options ...Option) *Instance {
 	}
 	s := &Instance{t: t, opts: embedded.Options{
 		DataDir: dir, Logger: quiet, Settings: o.settings,
-		NoSync: true, // concerns initdb's files only: no test crashes the machine
 	}}
 	t.Cleanup(s.cleanup)
+	if err := copyCluster(dir, !o.bare); err != nil {
+		t.Fatal(err)
+	}
 	if o.clock {
 		setClock(t, dir, 0)
 		s.opts.BinDir = clockPrograms(t, dir)
 	}
 	s.Start()
-	if !o.bare {
-		if _, err := postgres.Migrate(testkit.Context(t), Patiently(s.URL()), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
-			t.Fatal(err)
-		}
-		if err := nameSeller(testkit.Context(t), s.URL()); err != nil {
-			t.Fatal(err)
-		}
-	}
 	return s
 }
 

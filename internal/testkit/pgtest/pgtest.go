@@ -49,7 +49,7 @@ func AdminURL(t testing.TB) string {
 type server struct {
 	admin    string // URL that may create databases
 	owner    string // URL of the role that owns the clones, on any database
-	template string
+	template string // the database that is cloned; nobody connects with it
 	kept     atomic.Bool // a failed test left a database behind
 }
 
@@ -80,8 +80,8 @@ func (s *server) clone(t testing.TB) string {
 	return databaseURL
 }
 
-// prepareTemplate makes the migrated template unless the server has it. Its
-// name carries a hash of the migrations, so an old one is never taken.
+// prepareTemplate makes the migrated template unless the server has it. Only a server that was given needs
+// one. Its name carries a hash of the migrations, so an old one is never taken.
 func (s *server) prepareTemplate() error {
 	hash, err := hashOf(migrations.FS)
 	if err != nil {
@@ -115,10 +115,7 @@ func (s *server) prepareTemplate() error {
 			return err
 		}
 	}
-	if _, err := postgres.Migrate(ctx, Patiently(withDatabase(s.owner, building)), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
-		return err
-	}
-	if err := nameSeller(ctx, withDatabase(s.owner, building)); err != nil {
+	if err := furnish(ctx, withDatabase(s.owner, building)); err != nil {
 		return err
 	}
 	_, err = conn.Exec(ctx, "ALTER DATABASE "+quote(building)+" RENAME TO "+quote(s.template))

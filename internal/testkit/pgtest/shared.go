@@ -79,6 +79,9 @@ func startShared() {
 	if shared.dir, shared.err = makeDir(); shared.err != nil {
 		return
 	}
+	if shared.err = copyCluster(shared.dir, true); shared.err != nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	shared.embedded, shared.err = embedded.Start(ctx, embedded.Options{
@@ -97,8 +100,7 @@ func startShared() {
 		},
 	})
 	if shared.err == nil {
-		s.admin, s.owner = shared.embedded.AdminURL(), shared.embedded.URL()
-		shared.err = s.prepareTemplate()
+		s.admin, s.owner, s.template = shared.embedded.AdminURL(), shared.embedded.URL(), "quotad"
 	}
 }
 
