@@ -78,8 +78,8 @@ func TestOutage(t *testing.T) {
 
 func TestDatabaseKilledUnderLoad(t *testing.T) { databaseKilledUnderLoad(t, 2) }
 
-// TestMoreDatabaseKilledUnderLoad kills the database more often than TestDatabaseKilledUnderLoad does.
-func TestMoreDatabaseKilledUnderLoad(t *testing.T) { databaseKilledUnderLoad(t, 6) }
+// TestMoreDatabaseKilledUnderLoad kills the database again and again.
+func TestMoreDatabaseKilledUnderLoad(t *testing.T) { databaseKilledUnderLoad(t, 4) }
 
 // databaseKilledUnderLoad kills the database in the middle of load, and once more while hits wait for a lock: what was
 // acknowledged is charged, what is charged was acknowledged or unknown, and limits hold.

@@ -142,14 +142,12 @@ func TestRequestIDs(t *testing.T) {
 // A process without file descriptors says so, in few lines, and takes connections again.
 func testNoDescriptors(t *testing.T) {
 	const most = 64
-	whole := binary
-	defer func() { binary = whole }()
-	binary = filepath.Join(t.TempDir(), "limited")
-	script := fmt.Sprintf("#!/bin/sh\nulimit -n %d\nexec %s \"$@\"\n", most, whole)
-	if err := os.WriteFile(binary, []byte(script), 0o700); err != nil {
+	limited := filepath.Join(t.TempDir(), "limited")
+	script := fmt.Sprintf("#!/bin/sh\nulimit -n %d\nexec %s \"$@\"\n", most, testkit.Program(t))
+	if err := os.WriteFile(limited, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p := launch(t, dataDir(t), "--database-url="+pgtest.NewDatabase(t), "--admin-key="+testAdminKey)
+	p := launchProgram(t, limited, nil, dataDir(t), "--database-url="+pgtest.NewDatabase(t), "--admin-key="+testAdminKey)
 	p.key = testAdminKey
 	before := p.stderr.Count("\n")
 	var open []net.Conn
