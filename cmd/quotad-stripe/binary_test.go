@@ -20,7 +20,7 @@ func TestBinary(t *testing.T) {
 		w.prepare(name, bill{base: 1000})
 	}
 	ids := []string{w.await("a"), w.await("b"), w.await("c")}
-	program, state := build(t, ".", "quotad-stripe", "."), filepath.Join(t.TempDir(), "state.json")
+	program, state := build(t, "quotad-stripe", "."), filepath.Join(t.TempDir(), "state.json")
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(adminKey+"\n"), 0o600); err != nil {
 		t.Fatal(err)

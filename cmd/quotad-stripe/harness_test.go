@@ -40,16 +40,14 @@ type world struct {
 	unswept  bool   // bridges do not look at all that is open when they start: what they missed stays missed
 }
 
-// build makes a program of the module in dir. It stays in the repository's bin, where the next test
-// finds it up to date.
-func build(t *testing.T, dir, name, pkg string) string {
+// build makes a program of this module. It stays in the repository's bin, where the next test finds it up to date.
+func build(t *testing.T, name, pkg string) string {
 	t.Helper()
 	path, err := filepath.Abs("../../bin/bridge-test/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, pkg)
-	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}
@@ -112,8 +110,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	at, mock := freePort(t), freePort(t)
 	w.database = pgtest.NewDatabase(t)
-	run(t, "http://"+mock+"/", exec.Command(build(t, ".", "stripe-mock", "github.com/stripe/stripe-mock"), "-http-addr", mock, "-https-addr", freePort(t)))
-	run(t, "http://"+at+"/readyz", exec.Command(build(t, "../..", "quotad", "./cmd/quotad"), "serve", "--listen="+at,
+	run(t, "http://"+mock+"/", exec.Command(build(t, "stripe-mock", "github.com/stripe/stripe-mock"), "-http-addr", mock, "-https-addr", freePort(t)))
+	run(t, "http://"+at+"/readyz", exec.Command(testkit.Program(t), "serve", "--listen="+at,
 		"--database-url="+w.database, "--admin-key="+adminKey, "--close-delay=0s", "--correction-time=0s"))
 	w.quotad = &client.Client{BaseURL: "http://" + at, Key: adminKey, HTTPClient: w.http}
 	w.newStripe("http://" + mock)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,25 +17,36 @@ import (
 	"quotad/internal/testkit/pgtest"
 )
 
-// binary is the path of quotad while TestBinary runs.
-var binary string
-
-// TestBinary builds quotad once and tries it as its users do.
+// TestBinary tries quotad as its users do.
 func TestBinary(t *testing.T) {
 	t.Parallel()
-	binary = filepath.Join(t.TempDir(), "quotad")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X main.version=v0-test", "-o", binary, ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	for name, test := range map[string]func(*testing.T){
+		"Help": testBinaryPrintsHelp, "Demo": testDemo, "OneDataDirectoryOneQuotad": testOneDataDirectoryOneQuotad,
+		"SecondSignal": testSecondSignalEndsAtOnce, "NoDescriptors": testNoDescriptors,
+		"KilledWithItsServer": func(t *testing.T) { testKilledWithItsServer(t, 2) },
+		"KilledUnderHits":     func(t *testing.T) { testKilledUnderHits(t, 4) },
+		"LeastMemory":         func(t *testing.T) { testLeastMemory(t, 0, 40_000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
 	}
-	t.Run("Help", testBinaryPrintsHelp)
-	t.Run("Demo", testDemo)
-	t.Run("KilledWithItsServer", testKilledWithItsServer)
-	t.Run("OneDataDirectoryOneQuotad", testOneDataDirectoryOneQuotad)
-	t.Run("SecondSignal", testSecondSignalEndsAtOnce)
-	t.Run("KilledUnderHits", testKilledUnderHits)
-	t.Run("LeastMemory", testLeastMemory)
-	t.Run("NoDescriptors", testNoDescriptors)
+}
+
+// TestMoreBinary runs the parts of TestBinary that depend on chance more often, and for longer.
+func TestMoreBinary(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]func(*testing.T){
+		"KilledWithItsServer": func(t *testing.T) { testKilledWithItsServer(t, 3) },
+		"KilledUnderHits":     func(t *testing.T) { testKilledUnderHits(t, 16) },
+		"LeastMemory":         func(t *testing.T) { testLeastMemory(t, 6*time.Second, math.MaxInt64) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
 }
 
 // process is a running quotad with a PostgreSQL of its own.
@@ -56,18 +68,18 @@ func dataDir(t testing.TB) string {
 	return dir
 }
 
-// launch starts the binary on a data directory and waits until it is ready.
+// launch starts quotad on a data directory and waits until it is ready.
 func launch(t testing.TB, dir string, flags ...string) *process {
 	t.Helper()
-	return launchWith(t, nil, dir, flags...)
+	return launchProgram(t, testkit.Program(t), nil, dir, flags...)
 }
 
-// launchWith is launch with more in the environment.
-func launchWith(t testing.TB, env []string, dir string, flags ...string) *process {
+// launchProgram is launch for another program, and with more in the environment.
+func launchProgram(t testing.TB, program string, env []string, dir string, flags ...string) *process {
 	t.Helper()
 	address := freePort(t)
 	p := &process{dir: dir, ended: make(chan struct{}), testNode: &testNode{t: t, url: "http://" + address, out: new(pgtest.Log), client: newClient()}}
-	p.cmd = exec.Command(binary, append([]string{"serve", "--listen=" + address, "--data-dir=" + dir}, flags...)...)
+	p.cmd = exec.Command(program, append([]string{"serve", "--listen=" + address, "--data-dir=" + dir}, flags...)...)
 	p.cmd.Env = append(cleanEnv(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, &p.stderr
 	if err := p.cmd.Start(); err != nil {
@@ -105,16 +117,6 @@ func launchWith(t testing.TB, env []string, dir string, flags ...string) *proces
 	return p
 }
 
-// cleanEnv is this process's environment without settings of quotad.
-func cleanEnv() (env []string) {
-	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "QUOTAD_") {
-			env = append(env, entry)
-		}
-	}
-	return env
-}
-
 func (p *process) waitEnd() {
 	p.t.Helper()
 	select {
@@ -149,24 +151,23 @@ func alive(pid int) bool {
 	return syscall.Kill(pid, 0) == nil
 }
 
-// quotad runs the binary to its end.
+// quotad runs the program to its end.
 func quotad(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
-	cmd := exec.CommandContext(testkit.Bounded(t), binary, args...)
+	cmd := exec.CommandContext(testkit.Bounded(t), testkit.Program(t), args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = cleanEnv(), &stdout, &stderr
 	_ = cmd.Run() // the exit code says it
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// curlLine is the line to paste, with the lines it goes on.
-func curlLine(t testing.TB, out string) string {
-	t.Helper()
-	at := strings.Index(out, "\ncurl ")
-	if at < 0 {
-		t.Fatalf("no curl line:\n%s", out)
-	}
-	line := ""
+// curlLine waits for the line to paste, and returns it with the lines it goes on. What quotad printed arrives a moment
+// after it was printed.
+func (p *process) curlLine() string {
+	p.t.Helper()
+	testkit.Eventually(p.t, "a curl line is printed", func() bool { return strings.Contains(p.out.String(), "\ncurl ") })
+	out := p.out.String()
+	at, line := strings.Index(out, "\ncurl "), ""
 	for part := range strings.Lines(out[at+1:]) {
 		line += part
 		if !strings.HasSuffix(part, "\\\n") {
@@ -199,7 +200,7 @@ func testBinaryPrintsHelp(t *testing.T) {
 	if code, out, errs := quotad(t); code != 0 || errs != "" || !strings.Contains(out, "Usage: quotad <command>") {
 		t.Errorf("code %d:\n%s%s", code, out, errs)
 	}
-	if code, out, _ := quotad(t, "version"); code != 0 || out != "quotad v0-test\n" {
+	if code, out, _ := quotad(t, "version"); code != 0 || out != "quotad "+testkit.ProgramVersion+"\n" {
 		t.Errorf("code %d: %s", code, out)
 	}
 }
@@ -209,7 +210,7 @@ func testBinaryPrintsHelp(t *testing.T) {
 func testDemo(t *testing.T) {
 	dir := dataDir(t)
 	p := launch(t, dir, "--demo")
-	p.paste(curlLine(t, p.out.String())).is(200).has("allowed", true).has("limits.0.name", "hourly").has("limits.0.limit", 5000).
+	p.paste(p.curlLine()).is(200).has("allowed", true).has("limits.0.name", "hourly").has("limits.0.limit", 5000).
 		has("limits.1.name", "daily").has("limits.1.limit", 200).has("limits.1.algorithm", "token_bucket")
 	info, err := os.Stat(filepath.Join(dir, demoKeyFile))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -231,7 +232,7 @@ func testDemo(t *testing.T) {
 	p.stopWith(syscall.SIGTERM, 0)
 
 	p = launch(t, dir, "--demo")
-	p.paste(curlLine(t, p.out.String())).is(200).has("limits.0.limit", 77).has("limits.1", nil)
+	p.paste(p.curlLine()).is(200).has("limits.0.limit", 77).has("limits.1", nil)
 	admin = p.as(secret)
 	admin.do("GET", "/v1/customers/acme", "").is(200).has("name", "Mine").has("timezone", "Asia/Tokyo")
 	admin.do("GET", "/v1/plans/demo", "").is(200).has("version", 2)
@@ -240,7 +241,7 @@ func testDemo(t *testing.T) {
 	admin.do("DELETE", "/v1/keys/"+admin.do("GET", "/v1/keys", "").is(200).str("items.0.id"), "").is(204)
 	p.stopWith(syscall.SIGINT, 0)
 	p = launch(t, dir, "--demo")
-	p.paste(curlLine(t, p.out.String())).is(200)
+	p.paste(p.curlLine()).is(200)
 	p.stopWith(syscall.SIGHUP, 0)
 }
 
@@ -270,12 +271,9 @@ func (p *process) stopWith(sig syscall.Signal, code int) {
 // same directory, over and over: what was acknowledged is there, what is there was
 // acknowledged or unknown, and limits hold. A kill that caught no hit on its way does not
 // count.
-func testKilledWithItsServer(t *testing.T) {
-	kills := 5
-	if testing.Short() {
-		kills = 2
-	}
-	dir := dataDir(t)
+func testKilledWithItsServer(t *testing.T, kills int) {
+	t.Helper()
+	dir := pgtest.DataDir(t)
 	again := func() *process {
 		p := launch(t, dir, "--admin-key="+testAdminKey)
 		p.key = testAdminKey
@@ -316,6 +314,7 @@ func testOneDataDirectoryOneQuotad(t *testing.T) {
 	if code, _, errs := quotad(t, "keys", "list", "--data-dir="+dir); code != 1 || !strings.Contains(errs, "quotad serve") {
 		t.Errorf("keys list on nothing: code %d: %s", code, errs)
 	}
+	dir = pgtest.DataDir(t)
 	p := launch(t, dir, "--admin-key="+testAdminKey)
 	code, _, errs := quotad(t, "serve", "--listen=127.0.0.1:0", "--data-dir="+dir)
 	if code != 1 || !strings.Contains(errs, "in use by another quotad") || !strings.Contains(errs, strconv.Itoa(p.cmd.Process.Pid)) {
@@ -348,7 +347,7 @@ func testOneDataDirectoryOneQuotad(t *testing.T) {
 }
 
 func testSecondSignalEndsAtOnce(t *testing.T) {
-	p := launch(t, dataDir(t), "--admin-key="+testAdminKey, "--drain-delay=10m")
+	p := launch(t, pgtest.DataDir(t), "--admin-key="+testAdminKey, "--drain-delay=10m")
 	server := p.postmaster()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

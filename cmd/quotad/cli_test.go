@@ -65,6 +65,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestOpenAPICommandIsWhatIsServed(t *testing.T) {
+	t.Parallel()
 	code, out, _ := cli(t, nil, "openapi")
 	_, again, _ := cli(t, nil, "openapi")
 	if code != 0 || out != again {
@@ -173,6 +174,7 @@ func TestWrongSettings(t *testing.T) {
 }
 
 func TestSettingsFromEnvironmentAndFiles(t *testing.T) {
+	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("from-a-file-0123456789\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -209,6 +211,7 @@ func TestBooleansFromTheEnvironment(t *testing.T) {
 
 // Whoever makes a key, or starts, hears in which database (and see testOneDataDirectoryOneQuotad).
 func TestCommandsSayWhere(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	where := "the database " + postgres.Redact(n.databaseURL)
 	if !strings.Contains(n.out.String(), "charges are in "+where+"\n") {
@@ -224,6 +227,7 @@ func TestCommandsSayWhere(t *testing.T) {
 }
 
 func TestKeyCommands(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 5))
 	env := map[string]string{"QUOTAD_DATABASE_URL": n.databaseURL}
@@ -258,6 +262,7 @@ func TestKeyCommands(t *testing.T) {
 }
 
 func TestMigrateCommands(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t, pgtest.WithoutMigrations())
 	env := map[string]string{"QUOTAD_DATABASE_URL": server.URL()}
 	run := func(want int, says string, args ...string) {
@@ -293,6 +298,7 @@ const earlierSchema = `CREATE TABLE migrations (id integer PRIMARY KEY, version_
 
 // Every command says what such a database is and what to do, and leaves it as it is.
 func TestDatabaseOfBefore(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t, pgtest.WithoutMigrations())
 	dir := dataDir(t)
 	own, err := embedded.Start(testkit.Context(t), embedded.Options{DataDir: dir, NoSync: true, Logger: slog.New(slog.DiscardHandler)})
@@ -325,6 +331,7 @@ func TestDatabaseOfBefore(t *testing.T) {
 
 // The schema is not taken away under a quotad that serves.
 func TestMigrateDownWhileServing(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 5))
 	env := map[string]string{"QUOTAD_DATABASE_URL": n.databaseURL}
@@ -344,6 +351,7 @@ func TestMigrateDownWhileServing(t *testing.T) {
 }
 
 func TestReconcile(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 100))
 	n.hit(7).is(200)

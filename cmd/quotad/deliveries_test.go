@@ -19,9 +19,9 @@ import (
 // is left of the hits' rate. A short form has few events.
 func TestDeliveriesBesideHits(t *testing.T) {
 	t.Parallel()
-	events, phase := 300, time.Second
+	events, crowd, phase := 300, 4, 100*time.Millisecond
 	if longForm() {
-		events, phase = 10_000, 5*time.Second
+		events, crowd, phase = 10_000, 16, 5*time.Second
 	}
 	var seen sync.Map
 	var different atomic.Int64
@@ -37,9 +37,10 @@ func TestDeliveriesBesideHits(t *testing.T) {
 	var charged atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
-	for range 16 {
+	for range crowd {
 		callers.Go(func() {
 			for ctx.Err() == nil {
+				time.Sleep(pace())
 				// Without a look at the answer's document, which would cost more than the hit.
 				r, err := http.NewRequestWithContext(t.Context(), "POST", n.url+"/v1/hits", strings.NewReader(hitOf("acme", "requests", "")))
 				if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -29,8 +30,12 @@ type document struct {
 	bodies *described.Document
 }
 
-// documents by their hash: parsing one takes a while, and all nodes serve the same.
+// documents by their hash: parsing one takes a while.
 var documents sync.Map
+
+// usualDocument is the document that all nodes without a --public-url serve, as the first one has served it. Each node
+// makes its document when it is asked for it, which takes longer than most requests.
+var usualDocument atomic.Pointer[document]
 
 // documentOf is what the node serves as /openapi.json, asked for once: later it may be
 // stopping.

@@ -31,9 +31,10 @@ type testNode struct {
 	node        *node
 	out, log    *pgtest.Log
 	client      *http.Client
-	stop        func() error // ends it in order; to be called once or not at all
-	endDrain    func()       // with --drain-delay the node drains until this is called, or the test ends
-	cutOff      bool         // stop may say that something was cut off
+	stop        func() error  // ends it in order; to be called once or not at all
+	endDrain    func()        // with --drain-delay the node drains until this is called, or the test ends
+	skipped     *atomic.Int64 // what the node's stopwatch is ahead, ns; see skip
+	cutOff      bool          // stop may say that something was cut off
 	document    *atomic.Pointer[document]
 	invoice     string         // the id of one, see billed
 	webhook     string         // the id of one, see pagesWorld
@@ -66,10 +67,15 @@ func startWithin(t testing.TB, patience time.Duration, databaseURL string, flags
 	}
 	n := &testNode{
 		t: t, key: testAdminKey, databaseURL: databaseURL, out: new(pgtest.Log), log: new(pgtest.Log),
-		document: new(atomic.Pointer[document]),
+		document: &usualDocument, skipped: new(atomic.Int64),
 	}
 	s := settingsOf(t, append([]string{"--listen=127.0.0.1:0", "--database-url=" + databaseURL, "--admin-key=" + testAdminKey}, flags...)...)
 	s.stdout, s.stderr, s.patience = n.out, n.log, patience
+	if s.PublicURL != "" { // the document names the URL
+		n.document = new(atomic.Pointer[document])
+	}
+	began := time.Now()
+	s.stopwatch = func() time.Duration { return time.Since(began) + time.Duration(n.skipped.Load()) }
 	drained := make(chan struct{})
 	n.endDrain = sync.OnceFunc(func() { close(drained) })
 	s.drain = func(time.Duration) { <-drained }
@@ -130,6 +136,9 @@ func settingsOf(t testing.TB, flags ...string) *settings {
 }
 
 func noEnv(string) (string, bool) { return "", false }
+
+// skip sets the node's stopwatch forward, as if that time had passed between two requests.
+func (n *testNode) skip(d time.Duration) { n.skipped.Add(int64(d)) }
 
 // as is the same node, asked with another key.
 func (n *testNode) as(key string) *testNode {

@@ -66,8 +66,9 @@ func (h *hammer) hit(ctx context.Context, customer int, cost int64) error {
 // testKilledUnderHits kills quotad by SIGKILL in the middle of load, over and over. What
 // was acknowledged is charged, what was charged was acknowledged or unknown, usage says
 // the same, and the limit that half of the customers reach holds.
-func testKilledUnderHits(t *testing.T) {
-	const customers, blows, limit = 64, 20, 500
+func testKilledUnderHits(t *testing.T, blows int) {
+	t.Helper()
+	const customers, limit = 64, 500
 	server := pgtest.Server(t)
 	flags := []string{"--database-url=" + server.URL(), "--admin-key=" + testAdminKey}
 	dir := dataDir(t)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"quotad/internal/testkit"
 )
@@ -28,6 +29,15 @@ func (n *testNode) post(body string) (status int, answer []byte, err error) {
 	defer response.Body.Close()
 	answer, err = io.ReadAll(response.Body)
 	return response.StatusCode, answer, err
+}
+
+// pace returns how long a caller of a steady load pauses between two requests. In the long form the load is as heavy as
+// the machine allows; else a load that lasts for seconds would take all of the machine's time.
+func pace() time.Duration {
+	if longForm() {
+		return 0
+	}
+	return 5 * time.Millisecond
 }
 
 // hammer sends the same hit over and over from several connections and counts the

@@ -124,9 +124,10 @@ const leastMemory = 128
 
 // A node with the collector's limit of the smallest container stays within the container's memory,
 // with many connections, customers and bodies. PostgreSQL runs elsewhere.
-func testLeastMemory(t *testing.T) {
+func testLeastMemory(t *testing.T, lasts time.Duration, customers int64) {
+	t.Helper()
 	tuned := tuning{container: func() (uint64, error) { return leastMemory << 20, nil }}
-	p := launchWith(t, []string{fmt.Sprintf("GOMEMLIMIT=%d", tuned.most())}, dataDir(t),
+	p := launchProgram(t, testkit.Program(t), []string{fmt.Sprintf("GOMEMLIMIT=%d", tuned.most())}, dataDir(t),
 		"--database-url="+pgtest.NewDatabase(t), "--admin-key="+testAdminKey, "--default-plan=basic")
 	p.key = testAdminKey
 	p.setUp(fixed("l", 1_000_000))
@@ -134,12 +135,12 @@ func testLeastMemory(t *testing.T) {
 	var next, done atomic.Int64
 	began := time.Now()
 	for range 200 {
-		callers.Go(func() { // for six seconds, and until enough is done
-			for time.Since(began) < 6*time.Second || done.Load() < 1000 && time.Since(began) < testkit.Patience {
+		callers.Go(func() { // until the time is over and enough is done
+			for time.Since(began) < lasts || done.Load() < 1000 && time.Since(began) < testkit.Patience {
 				first := next.Add(1000)
 				var hits []string
 				for i := range int64(1000) {
-					hits = append(hits, hitOf(fmt.Sprintf("customer-%d", first+i), "requests", ""))
+					hits = append(hits, hitOf(fmt.Sprintf("customer-%d", (first+i)%customers), "requests", ""))
 				}
 				if a, err := p.try("POST", "/v1/hits/batch", `{"hits":[`+strings.Join(hits, ",")+`]}`); err == nil && a.status == 200 {
 					done.Add(1)
@@ -171,7 +172,7 @@ func testLeastMemory(t *testing.T) {
 	// back is the rest, and its own memory of the connections.
 	const kernel = 6
 	taken := (most - file) >> 10
-	t.Logf("%d answers, %d customers, at most %d MiB, and %d of the program's file", done.Load(), next.Load(), taken, file>>10)
+	t.Logf("%d answers, %d customers, at most %d MiB, and %d of the program's file", done.Load(), min(next.Load(), customers), taken, file>>10)
 	if err != nil || most == 0 || file == 0 || taken+kernel >= leastMemory {
 		t.Errorf("it took %d MiB, and %d of the kernel's, of %d: %v", taken, kernel, leastMemory, err)
 	}

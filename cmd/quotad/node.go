@@ -75,7 +75,10 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	if err != nil {
 		return nil, err
 	}
-	stopwatch := newStopwatch()
+	stopwatch := s.stopwatch
+	if stopwatch == nil {
+		stopwatch = newStopwatch()
+	}
 	n.clock = postgres.NewClock(databaseURL, log)
 	n.clock.Within, n.clock.Width = s.patience, s.patience
 	hooks := accounts.NewHooks(n.clock.Now, *s.CloseDelay)

@@ -70,9 +70,18 @@ func TestChangesCountOnASecondNode(t *testing.T) {
 	two.do("POST", "/v1/hits", hitOf("new", "requests", "")).is(200)
 }
 
-// A node's sessions hand their counts to the server's statistics when they end at the
-// latest, so the life of a whole node is measured.
-func TestRefusedCustomerSendsNoStatement(t *testing.T) {
+// A batch answers all hits that wait, so few connections show best whether hits ask the database.
+func TestRefusedCustomerSendsNoStatement(t *testing.T) { refusedCustomerSendsNoStatement(t, 4, 800) }
+
+// TestMoreRefusedCustomerSendsNoStatement sends as many hits from as many connections as a customer may who is refused.
+func TestMoreRefusedCustomerSendsNoStatement(t *testing.T) {
+	refusedCustomerSendsNoStatement(t, 32, 1000)
+}
+
+// refusedCustomerSendsNoStatement measures the life of a whole node: a node's sessions hand their counts to the server's
+// statistics when they end at the latest.
+func refusedCustomerSendsNoStatement(t *testing.T, connections, each int) {
+	t.Helper()
 	t.Parallel()
 	one := start(t, "")
 	one.setUp(fixed("l", 5))
@@ -93,10 +102,6 @@ func TestRefusedCustomerSendsNoStatement(t *testing.T) {
 	two := start(t, one.databaseURL)
 	two.hit(1).is(429)
 	two.hit(1).is(429)
-	connections, each := 32, 1000
-	if testing.Short() {
-		each = 100
-	}
 	hits := int64(connections * each)
 	counts := two.hammer(connections, each, hitOf("acme", "requests", ""))
 	took := time.Since(began)

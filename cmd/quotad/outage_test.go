@@ -11,6 +11,7 @@ import (
 )
 
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	n := start(t, server.URL())
 	n.setUp(fixed("l", 100))
@@ -75,19 +76,22 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// The database killed in the middle of load: what was acknowledged is charged, what is
-// charged was acknowledged or unknown, and limits hold.
-func TestDatabaseKilledUnderLoad(t *testing.T) {
+func TestDatabaseKilledUnderLoad(t *testing.T) { databaseKilledUnderLoad(t, 2) }
+
+// TestMoreDatabaseKilledUnderLoad kills the database again and again.
+func TestMoreDatabaseKilledUnderLoad(t *testing.T) { databaseKilledUnderLoad(t, 4) }
+
+// databaseKilledUnderLoad kills the database in the middle of load, and once more while hits wait for a lock: what was
+// acknowledged is charged, what is charged was acknowledged or unknown, and limits hold.
+func databaseKilledUnderLoad(t *testing.T, blows int) {
+	t.Helper()
+	t.Parallel()
 	server := pgtest.Server(t)
 	n := start(t, server.URL())
 	wide, tight := &tally{customer: "acme", limit: 100_000_000}, &tally{customer: "tight", limit: 700}
 	n.setUp(fixed("l", int(wide.limit), `"on_outage":"deny"`))
 	n.do("PUT", "/v1/plans/tight", planOf(fixed("l", int(tight.limit), `"on_outage":"deny"`))).is(201)
 	n.do("PUT", "/v1/customers/tight", strings.Replace(onPlan, "basic", "tight", 1)).is(201)
-	blows := 6
-	if testing.Short() {
-		blows = 2
-	}
 	for blow := range blows + 1 {
 		stop := make(chan struct{})
 		wait := n.fire(16, stop, wide, tight)
@@ -135,6 +139,7 @@ func stopsHits(t *testing.T, server *pgtest.Instance) {
 
 // A database that is there and refuses the node lets nobody in, and is said aloud.
 func TestDatabaseThatRefuses(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 100)) // on_outage: allow
 	n.hit(3).is(200)

@@ -10,6 +10,7 @@ import (
 
 // A PgBouncer as it comes lends a session to each connection for as long as it lasts.
 func TestPoolerInSessionMode(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	pooler := server.Pooler(map[string]string{"server_login_retry": "1"}) // how long it fails all after it failed one
 	n := start(t, pooler.URL())
@@ -40,6 +41,7 @@ func TestPoolerInSessionMode(t *testing.T) {
 
 // A pooler that lends a session for a transaction is told by name, whatever it does with few clients.
 func TestTransactionPooler(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	for _, settings := range []map[string]string{
 		{"pool_mode": "transaction"},

@@ -14,6 +14,7 @@ import (
 // Reads that last take all connections that reads have. A changed plan counts all the same,
 // and what it needs to know of the customer is read.
 func TestLongReadsHoldUpNoChange(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 100))
 	n.hit(1).is(200).has("limits.0.limit", 100)
@@ -41,6 +42,7 @@ func TestLongReadsHoldUpNoChange(t *testing.T) {
 
 // The planner is free where no hot table is read.
 func TestOnlyReadsOfCountersAreBoundToKeys(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	for _, c := range []struct {
 		want string

@@ -13,8 +13,12 @@ import (
 	"quotad/internal/testkit/pgtest"
 )
 
+// troubleLasts is how long a trouble counts that no session meets again: the constant of internal/quota/session.
+const troubleLasts = 5 * time.Second
+
 // A database that is read only is its own reason, and lets nobody in.
 func TestReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	n := start(t, server.URL())
 	n.setUp(fixed("l", 100)) // on_outage: allow
@@ -31,16 +35,18 @@ func TestReadOnlyDatabase(t *testing.T) {
 		used++
 		return false
 	})
-	ids := 0
-	for until := time.Now().Add(6 * time.Second); time.Now().Before(until); ids++ { // longer than a trouble lasts that nobody meets
+	for id := range 12 {
 		n.hit(1).is(503).has("type", "/problems/database-read-only").headerIs("Retry-After", "1")
-		n.do("POST", "/v1/hits", hitOf("acme", "requests", fmt.Sprintf(`,"id":"id-%d"`, ids))).is(503).has("type", "/problems/database-read-only")
+		n.do("POST", "/v1/hits", hitOf("acme", "requests", fmt.Sprintf(`,"id":"id-%d"`, id))).is(503).has("type", "/problems/database-read-only")
 		n.do("PUT", "/v1/meters/new", `{"unit":"x"}`).is(503).has("type", "/problems/database-read-only")
 		n.do("GET", "/readyz", "").is(200).has("status", "degraded").has("reason", "the database is read only (SQLSTATE 25006)")
-		time.Sleep(100 * time.Millisecond)
+		n.skip(troubleLasts / 10)
 	}
-	time.Sleep(6 * time.Second)
-	n.do("GET", "/readyz", "").is(200).has("reason", "the database is read only (SQLSTATE 25006)") // without a hit, too
+	// The node finds the trouble again without a hit, too.
+	n.skip(troubleLasts + time.Second)
+	testkit.Eventually(t, "the node reports the reason", func() bool {
+		return n.do("GET", "/readyz", "").is(200).at("reason") == "the database is read only (SQLSTATE 25006)"
+	})
 	if log := n.log.String(); strings.Contains(log, "cannot be reached") || n.log.Count(`msg="hits cannot be charged" sqlstate=25006`) != 1 {
 		t.Error("the log does not say it, or says it more than once a minute")
 	}
@@ -55,6 +61,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 // A cause that fails hits and nothing else is told: in the log with its SQLSTATE, once a minute, and
 // as the reason of /readyz, while all polls work. A 500 is a warning with the request's id.
 func TestCausesThatFailHits(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 100))
 	n.hit(1).is(200)
@@ -135,14 +142,12 @@ func TestRequestIDs(t *testing.T) {
 // A process without file descriptors says so, in few lines, and takes connections again.
 func testNoDescriptors(t *testing.T) {
 	const most = 64
-	whole := binary
-	defer func() { binary = whole }()
-	binary = filepath.Join(t.TempDir(), "limited")
-	script := fmt.Sprintf("#!/bin/sh\nulimit -n %d\nexec %s \"$@\"\n", most, whole)
-	if err := os.WriteFile(binary, []byte(script), 0o700); err != nil {
+	limited := filepath.Join(t.TempDir(), "limited")
+	script := fmt.Sprintf("#!/bin/sh\nulimit -n %d\nexec %s \"$@\"\n", most, testkit.Program(t))
+	if err := os.WriteFile(limited, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p := launch(t, dataDir(t), "--database-url="+pgtest.NewDatabase(t), "--admin-key="+testAdminKey)
+	p := launchProgram(t, limited, nil, dataDir(t), "--database-url="+pgtest.NewDatabase(t), "--admin-key="+testAdminKey)
 	p.key = testAdminKey
 	before := p.stderr.Count("\n")
 	var open []net.Conn

@@ -14,6 +14,7 @@ import (
 // as ahead. quotad repair clock brings the counters back beside the running node, once, and no unit
 // that was charged is given away.
 func TestRepairClock(t *testing.T) {
+	t.Parallel()
 	awayFromHoursEnd(t)
 	n := start(t, "")
 	n.setUp(`{"name":"l","meter":"requests","algorithm":"fixed_window","limit":10,"window":"1d"}`)

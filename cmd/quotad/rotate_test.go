@@ -110,7 +110,7 @@ func (n *testNode) keepsAsking() (stop func(without ...moment)) {
 			select {
 			case <-over:
 				return
-			default:
+			case <-time.After(pace()):
 				ids++
 				if a, err := n.try("POST", "/v1/hits", hitOf("acme", "requests", fmt.Sprintf(`,"id":"%p-%d"`, over, ids))); err != nil || a.status != 200 ||
 					a.at("degraded") != nil {
@@ -127,7 +127,7 @@ func (n *testNode) keepsAsking() (stop func(without ...moment)) {
 				select {
 				case <-over:
 					return
-				default:
+				case <-time.After(pace()):
 				}
 				r := failedRead{moment: moment{began: time.Now()}}
 				if r.status = n.status("GET", "/v1/customers/acme/quota", ""); r.status != 200 {
@@ -174,9 +174,9 @@ func (m moment) overlaps(other moment) bool {
 // renewed ends all sessions of the database between two hits, so that each is made again.
 func (n *testNode) renewed(adminURL string) {
 	n.t.Helper()
-	time.Sleep(1200 * time.Millisecond) // a session that was idle for a second is asked before it is used
-	execute(n.t, adminURL, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = 'quotad'`)
-	time.Sleep(100 * time.Millisecond)
+	n.skip(1200 * time.Millisecond) // a session that was idle for a second is asked before it is used
+	const patiently = 300_000       // ms for a session to end
+	execute(n.t, adminURL, `SELECT count(pg_terminate_backend(pid, $1)) FROM pg_stat_activity WHERE datname = 'quotad'`, patiently)
 	n.hit(1).is(200).has("degraded", nil)
 	n.do("POST", "/v1/hits", hitOf("acme", "requests", fmt.Sprintf(`,"id":"after %d"`, time.Now().UnixNano()))).is(200).has("degraded", nil)
 }
@@ -195,6 +195,7 @@ func withPasswords(t testing.TB) *pgtest.Instance {
 
 // A new role and password in the URL's file are used for each new connection.
 func TestURLFileIsReadAgain(t *testing.T) {
+	t.Parallel()
 	server := withPasswords(t)
 	file := filepath.Join(t.TempDir(), "url")
 	urlOf := func(role, password string) string {
@@ -213,6 +214,12 @@ func TestURLFileIsReadAgain(t *testing.T) {
 	}
 	n := start(t, command.(*settings).DatabaseURL)
 	n.setUp(fixed("l", 100_000_000))
+	connected := func(role string) {
+		t.Helper()
+		const made = `SELECT count(*) FROM pg_stat_activity WHERE datname = 'quotad' AND usename = $1 AND backend_start > $2`
+		since := query[time.Time](t, server.AdminURL(), "SELECT clock_timestamp()")
+		testkit.Eventually(t, "connections are made as "+role, func() bool { return query[int64](t, server.AdminURL(), made, role, since) > 1 })
+	}
 	stop := n.keepsAsking()
 	for i := range 5 {
 		role, password := []string{"other", "quotad"}[i%2], fmt.Sprintf("next%d", i)
@@ -221,12 +228,10 @@ func TestURLFileIsReadAgain(t *testing.T) {
 		if err := os.Rename(file+".new", file); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(200 * time.Millisecond)
-		count := `SELECT count(*) FROM pg_stat_activity WHERE datname = 'quotad' AND usename = $1 AND backend_start > now() - interval '150 ms'`
-		testkit.Eventually(t, "connections are made as the new role", func() bool { return query[int64](t, server.AdminURL(), count, role) > 0 })
+		connected(role)
 	}
 	write(t, file, "") // as while it is being written
-	time.Sleep(200 * time.Millisecond)
+	connected("other")
 	write(t, file, urlOf("other", "next4"))
 	stop()
 	n.renewed(server.AdminURL())
@@ -235,6 +240,7 @@ func TestURLFileIsReadAgain(t *testing.T) {
 // So is a new password in a file of passwords. The role has neither password from the change on until the
 // file is written. A read that needs a connection then may fail, and no hit does.
 func TestPassfileIsReadAgain(t *testing.T) {
+	t.Parallel()
 	server := withPasswords(t)
 	file := filepath.Join(t.TempDir(), "passwords")
 	write(t, file, "*:*:*:quotad:first\n")
@@ -258,6 +264,7 @@ func TestPassfileIsReadAgain(t *testing.T) {
 
 // Certificates of the way to the database are replaced one file after the other, roots first.
 func TestDatabaseCertificatesAreReadAgain(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	dir, there := t.TempDir(), server.DataDir()
 	old, next := newAuthority(t, "old"), newAuthority(t, "next")

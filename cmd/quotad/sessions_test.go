@@ -12,6 +12,7 @@ import (
 
 // A node that the server has too few sessions for does not start, and says what to set.
 func TestTooManyLanes(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t, pgtest.WithSettings(map[string]string{"max_connections": "40", "superuser_reserved_connections": "4"}))
 	serve := func(flags ...string) error {
 		t.Helper()

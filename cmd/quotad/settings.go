@@ -93,11 +93,12 @@ type settings struct {
 	EventRetention *time.Duration `placeholder:"DURATION" help:"How long events are kept, 48h to 87600h. Default: 840h, 35 days. One for all nodes, see settings list."`
 	IDRetention    *time.Duration `name:"id-retention" placeholder:"DURATION" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. Default: 840h. One for all nodes, see settings list."`
 
-	stdout   io.Writer           // nil: os.Stdout
-	stderr   io.Writer           // the log; nil: os.Stderr
-	started  func(*node)         // tests: called when it serves
-	patience time.Duration       // tests: how long this node waits at least until it gives something up
-	drain    func(time.Duration) // tests: waits for DrainDelay; nil: time.Sleep
+	stdout    io.Writer            // nil: os.Stdout
+	stderr    io.Writer            // the log; nil: os.Stderr
+	started   func(*node)          // tests: called when it serves
+	patience  time.Duration        // tests: how long this node waits at least until it gives something up
+	drain     func(time.Duration)  // tests: waits for DrainDelay; nil: time.Sleep
+	stopwatch func() time.Duration // tests: monotonic time of the engine and of the catalog; nil: see newStopwatch
 }
 
 // atLeast is a deadline of this node's, which a test may have made longer: on a machine that stalls

@@ -216,7 +216,7 @@ func TestStopWhileMakingTheData(t *testing.T) {
 // A server that keeps dying ends quotad with an error, and nothing waits for it.
 func TestEmbeddedServerGone(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := pgtest.DataDir(t)
 	s := settingsOf(t, "--listen=127.0.0.1:0", "--data-dir="+dir, "--admin-key="+testAdminKey)
 	var log pgtest.Log
 	s.stdout, s.stderr = &log, &log

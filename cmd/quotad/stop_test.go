@@ -275,6 +275,7 @@ func freeze(t *testing.T, server *pgtest.Instance) {
 
 // A database that hangs keeps no node from ending.
 func TestStopBesideAHungDatabase(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	n := startBrief(t, server.URL())
 	n.setUp(fixed("l", 1_000_000))
