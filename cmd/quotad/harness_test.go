@@ -35,6 +35,7 @@ type testNode struct {
 	endDrain    func()       // with --drain-delay the node drains until this is called, or the test ends
 	cutOff      bool         // stop may say that something was cut off
 	document    *atomic.Pointer[document]
+	documented  documentedBy
 	invoice     string         // the id of one, see billed
 	webhook     string         // the id of one, see pagesWorld
 	closed      []*http.Cookie // of a customer that was archived since, see pagesWorld
@@ -70,6 +71,7 @@ func startWithin(t testing.TB, patience time.Duration, databaseURL string, flags
 	}
 	s := settingsOf(t, append([]string{"--listen=127.0.0.1:0", "--database-url=" + databaseURL, "--admin-key=" + testAdminKey}, flags...)...)
 	s.stdout, s.stderr, s.patience = n.out, n.log, patience
+	n.documented = documentedBy{s.PublicURL, s.MetricsListen != ""}
 	drained := make(chan struct{})
 	n.endDrain = sync.OnceFunc(func() { close(drained) })
 	s.drain = func(time.Duration) { <-drained }
