@@ -162,9 +162,17 @@ dep_npm() {
   npm ci --ignore-scripts --no-audit --no-fund >&2 || die 'npm could not install the packages of package-lock.json'
   cp package-lock.json node_modules/.quotad-lock
 }
+# Debian has a browser that shows no windows, and is quicker. Ubuntu does not have it.
 dep_chromium() {
-  command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
-    need Chromium 'brew install --cask chromium' chromium chromium
+  local name package=chromium
+  for name in chromium-headless-shell chromium chromium-browser google-chrome; do
+    command -v "$name" >/dev/null && return
+  done
+  if command -v apt-get >/dev/null; then
+    apt_candidate chromium >/dev/null || ! can_be_root || apt_update
+    ! apt_candidate chromium-headless-shell >/dev/null || package=chromium-headless-shell
+  fi
+  need Chromium 'brew install --cask chromium' chromium "$package"
 }
 
 for dep; do

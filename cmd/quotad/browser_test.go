@@ -29,6 +29,8 @@ type pageRow struct {
 	says string // what the page must say, separated by |
 	loud bool   // the browser notes its status, which is no success
 
+	whole bool // TestPages looks at the page in all views, and walks through the page by Tab
+
 	// Of a state that a page is in at times.
 	plain  bool          // without script
 	before func(*window) // what happens before the page is opened
@@ -38,7 +40,7 @@ type pageRow struct {
 
 func pageRows() []pageRow {
 	return slices.Concat(stateRows(), planRows(), []pageRow{
-		{name: "overview", path: "/portal", as: "acme", says: "Usage and limits"},
+		{name: "overview", path: "/portal", as: "acme", says: "Usage and limits", whole: true},
 		{name: "projected", path: "/portal", as: "billed", says: "Projected"},
 		{name: "usage", path: "/portal/usage?meter=requests&range=48h", as: "acme", says: "API requests"},
 		{name: "usage of a month", path: "/portal/usage?meter=requests&range=30d", as: "acme", says: "Admitted"},
@@ -67,8 +69,8 @@ func pageRows() []pageRow {
 		{name: "many limits", path: "/portal", as: "many", says: "Find a limit"},
 		{name: "test clock", path: "/portal", as: "clocked", says: "Test clock"},
 		{name: "sign in", path: "/admin/sign-in", says: "Sign in"},
-		{name: "playground", path: "/playground", says: "What gets through"},
-		{name: "admin", path: "/admin", as: "admin", says: "Fullest customers"},
+		{name: "playground", path: "/playground", says: "What gets through", whole: true},
+		{name: "admin", path: "/admin", as: "admin", says: "Fullest customers", whole: true},
 		{name: "customers", path: "/admin/customers", as: "admin", says: "Acme GmbH"},
 		{name: "customers found", path: "/admin/customers?search=gmbh+ACME", as: "admin", says: "Acme GmbH|Name or key", lacks: "Tiered"},
 		{name: "customer", path: "/admin/customers/acme", as: "admin", says: "Override a limit"},
@@ -153,21 +155,33 @@ type window struct {
 	said    []string // by the console: errors and warnings
 }
 
-// openWindow starts a browser.
-func openWindow(t testing.TB, n *testNode) *window {
-	t.Helper()
-	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-			if at := filepath.Join(dir, name); program == "" {
-				if _, err := os.Stat(at); err == nil {
-					program = at
-				}
+// browserNames are the programs that can run the tests, the quickest one first.
+var browserNames = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"}
+
+// browserProgram returns the file of a browser in the directories of a search path.
+func browserProgram(searched string) (string, error) {
+	for _, name := range browserNames {
+		for _, dir := range filepath.SplitList(searched) {
+			if at := filepath.Join(dir, name); isFile(at) {
+				return at, nil
 			}
 		}
 	}
-	if program == "" {
-		t.Fatal("there is no Chromium: scripts/deps.sh chromium installs it")
+	return "", fmt.Errorf("there is no browser on PATH (none of %s): scripts/deps.sh chromium installs one, or names the command that does",
+		strings.Join(browserNames, ", "))
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// openWindow starts a browser.
+func openWindow(t testing.TB, n *testNode) *window {
+	t.Helper()
+	program, err := browserProgram(os.Getenv("PATH"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(program), chromedp.Flag("disable-quic", true),
 		chromedp.WSURLReadTimeout(testkit.Patience))
@@ -330,16 +344,18 @@ func (v pageView) String() string {
 	return fmt.Sprintf("%d px at %.0f %%, %s", v.width, 100*v.scale, v.scheme)
 }
 
-// pageViews are those that each page is looked at in. A width of 640 is one of 1280 at 200 %.
-func pageViews() []pageView {
+// usual is the view in which each page is opened.
+var usual = pageView{1280, 900, 1, "light"}
+
+// otherViews returns the views of a page beside the usual one. A width of 640 is one of 1280 at 200 %.
+func otherViews() []pageView {
 	if testing.Short() {
-		return []pageView{{320, 900, 1, "light"}, {1280, 900, 1, "light"}, {1280, 900, 1, "dark"}}
+		return []pageView{{320, 900, 1, "light"}, {1280, 900, 1, "dark"}}
 	}
 	return []pageView{
 		{320, 900, 1, "light"},
 		{390, 900, 1, "light"},
 		{768, 900, 1, "light"},
-		{1280, 900, 1, "light"},
 		{640, 450, 2, "light"},
 		{390, 900, 1, "dark"},
 		{1280, 900, 1, "dark"},

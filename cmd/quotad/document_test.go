@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -30,15 +29,18 @@ type document struct {
 	bodies *described.Document
 }
 
-// documents by their hash: parsing one takes a while.
+// documents by their hash, because parsing one takes a while, and by the settings of a node of this
+// process, because writing one takes a while.
 var documents sync.Map
 
-// usualDocument is the document that all nodes without a --public-url serve, as the first one has served it. Each node
-// makes its document when it is asked for it, which takes longer than most requests.
-var usualDocument atomic.Pointer[document]
+// documentedBy are the settings of a node that its document depends on.
+type documentedBy struct {
+	publicURL       string
+	separateMetrics bool
+}
 
-// documentOf is what the node serves as /openapi.json, asked for once: later it may be
-// stopping.
+// documentOf returns what the node serves as /openapi.json. The first node of some settings is asked
+// for all nodes of these settings, and asked once: later it may be stopping.
 func documentOf(n *testNode) *document {
 	n.t.Helper()
 	if n.document == nil {
@@ -46,7 +48,12 @@ func documentOf(n *testNode) *document {
 	}
 	d := n.document.Load()
 	if d == nil {
-		d = readDocument(n)
+		if known, ok := documents.Load(n.documented); ok {
+			d = known.(*document)
+		} else {
+			d = readDocument(n)
+			documents.Store(n.documented, d)
+		}
 		n.document.Store(d)
 	}
 	return d

@@ -36,6 +36,7 @@ type testNode struct {
 	skipped     *atomic.Int64 // what the node's stopwatch is ahead, ns; see skip
 	cutOff      bool          // stop may say that something was cut off
 	document    *atomic.Pointer[document]
+	documented  documentedBy
 	invoice     string         // the id of one, see billed
 	webhook     string         // the id of one, see pagesWorld
 	closed      []*http.Cookie // of a customer that was archived since, see pagesWorld
@@ -67,13 +68,11 @@ func startWithin(t testing.TB, patience time.Duration, databaseURL string, flags
 	}
 	n := &testNode{
 		t: t, key: testAdminKey, databaseURL: databaseURL, out: new(pgtest.Log), log: new(pgtest.Log),
-		document: &usualDocument, skipped: new(atomic.Int64),
+		document: new(atomic.Pointer[document]), skipped: new(atomic.Int64),
 	}
 	s := settingsOf(t, append([]string{"--listen=127.0.0.1:0", "--database-url=" + databaseURL, "--admin-key=" + testAdminKey}, flags...)...)
 	s.stdout, s.stderr, s.patience = n.out, n.log, patience
-	if s.PublicURL != "" { // the document names the URL
-		n.document = new(atomic.Pointer[document])
-	}
+	n.documented = documentedBy{s.PublicURL, s.MetricsListen != ""}
 	began := time.Now()
 	s.stopwatch = func() time.Duration { return time.Since(began) + time.Duration(n.skipped.Load()) }
 	drained := make(chan struct{})

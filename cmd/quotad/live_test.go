@@ -21,16 +21,13 @@ const leftOf = `document.querySelector("#limit-%s .left strong").textContent`
 // TestLivePages: what is open in a browser goes live, follows hits of all nodes, and outlasts a restart.
 func TestLivePages(t *testing.T) {
 	t.Parallel()
-	n := start(t, "")
-	other := start(t, n.databaseURL)
-	n.setUp(fresh)
-	w := openWindow(t, n)
+	w, other := liveWindow(t)
 	for _, part := range []struct {
 		name string
 		do   func(t *testing.T, w *window, other *testNode)
 	}{
 		{"within a second", hitsShow},
-		{"each load", loadsGoLive},
+		{"each load", func(t *testing.T, w *window, _ *testNode) { loadsGoLive(t, w, 10) }},
 		{"paused", pausedStands},
 		{"countdowns", countdownsCount},
 		{"hidden", hiddenHoldsNone},
@@ -45,6 +42,27 @@ func TestLivePages(t *testing.T) {
 			part.do(t, w, other)
 		})
 	}
+}
+
+// TestMoreLiveLoads loads a live page more often than TestLivePages does.
+func TestMoreLiveLoads(t *testing.T) {
+	t.Parallel()
+	loads := 20
+	if longForm() {
+		loads = 290
+	}
+	w, _ := liveWindow(t)
+	w.as("acme")
+	loadsGoLive(t, w, loads)
+}
+
+// liveWindow opens a browser for a node, and starts another node of the same database.
+func liveWindow(t *testing.T) (w *window, other *testNode) {
+	t.Helper()
+	n := start(t, "")
+	other = start(t, n.databaseURL)
+	n.setUp(fresh)
+	return openWindow(t, n), other
 }
 
 // hitsShow: a hit shows on an open page, also one that another node decided, and within a second.
@@ -67,13 +85,7 @@ func hitsShow(t *testing.T, w *window, other *testNode) {
 }
 
 // loadsGoLive: each of many loads goes live, however its scripts arrive.
-func loadsGoLive(t *testing.T, w *window, _ *testNode) {
-	loads := 30
-	if longForm() {
-		loads = 300
-	} else if testing.Short() {
-		loads = 10
-	}
+func loadsGoLive(t *testing.T, w *window, loads int) {
 	for i := range loads {
 		w.do("load", chromedp.Navigate(w.node.url+"/portal"))
 		w.until(fmt.Sprint("load ", i), liveState+` === "live"`)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -67,10 +68,12 @@ const pageFaults = `(width => {
   return all;
 })`
 
-// runAxe is a function of JavaScript. Its argument says whether only colours are looked at.
-const runAxe = `(colours => axe.run(document, {resultTypes: ["violations"], ...colours && {runOnly: {type: "rule", values: ["color-contrast"]}}}).then(r =>
+// runAxe is a function of JavaScript. Its argument chooses between all rules and the rules whose outcome
+// changes with the width or with the colour scheme.
+const runAxe = `(all => axe.run(document, {resultTypes: ["violations"], ...all ? {rules: {"target-size": {enabled: true}}} :
+  {runOnly: {type: "rule", values: ["color-contrast", "scrollable-region-focusable", "target-size"]}}}).then(r =>
   r.violations.map(v => "axe: " + v.id + ": " + v.nodes.map(n => n.target + " " + n.failureSummary).join(" | "))
-    .concat(!colours && r.passes.length < 8 || r.passes.length + r.violations.length < 1 ? ["axe ran only " + r.passes.length + " rules"] : [])))`
+    .concat(all && r.passes.length < 8 || r.passes.length + r.violations.length < 1 ? ["axe ran only " + r.passes.length + " rules"] : [])))`
 
 // axeLooks reports whether axe looks at a page in a view. What is zoomed differs from what is narrow in its
 // height only. The narrowest view has all that the style sheet does for narrow ones, and the widest has
@@ -80,13 +83,18 @@ func (v pageView) axeLooks() bool {
 	return v.scale == 1 && (!between || longForm())
 }
 
+// allRules reports whether axe runs all rules in a view of a row. A narrow view of each layout is among
+// the views, because menus are folded there.
+func (v pageView) allRules(row *pageRow) bool {
+	return v == usual || row.whole && v.scheme == usual.scheme
+}
+
 // faults are those of the open page in the view that it is looked at in.
 func (w *window) faults(row *pageRow) (all []string) {
 	w.t.Helper()
 	all = append(all, eval[[]string](w, fmt.Sprintf("%s(%d)", pageFaults, w.shown.width))...)
 	if w.shown.axeLooks() {
-		dark := w.shown.scheme == "dark" // which differs from light in its colours
-		all = append(all, eval[[]string](w, fmt.Sprintf("%s(%t)", runAxe, dark))...)
+		all = append(all, eval[[]string](w, fmt.Sprintf("%s(%t)", runAxe, w.shown.allRules(row)))...)
 	}
 	for _, said := range w.console() {
 		if row.loud && strings.Contains(said, "Failed to load resource: the server responded with a status of ") {
@@ -95,6 +103,39 @@ func (w *window) faults(row *pageRow) (all []string) {
 		all = append(all, "console: "+said)
 	}
 	return all
+}
+
+// examine opens a row's page with axe, and with scripts allowed: scripts that did not run at the start
+// do not run any more.
+func (w *window) examine(row *pageRow, axe string) {
+	w.t.Helper()
+	w.open(row)
+	if row.plain {
+		call(w, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{})
+	}
+	eval[int](w, axe)
+}
+
+// reports reports the faults of the open page in its view.
+func (w *window) reports(row *pageRow) {
+	w.t.Helper()
+	for _, fault := range w.faults(row) {
+		w.t.Errorf("%s: %s", w.shown, fault)
+	}
+}
+
+// looksAround reports the faults of the open page in all views but the usual one, and what Tab does not
+// reach in the usual one.
+func (w *window) looksAround(row *pageRow) {
+	w.t.Helper()
+	for _, v := range otherViews() {
+		w.view(v)
+		w.reports(row)
+	}
+	w.view(usual)
+	for _, fault := range w.untabbed() {
+		w.t.Error(fault)
+	}
 }
 
 // axeSource is axe-core. It is run by the browser's protocol, so that it needs nothing of the

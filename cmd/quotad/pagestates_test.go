@@ -236,7 +236,8 @@ func (n *testNode) place(path string) string {
 		strings.Replace(n.url, "127.0.0.1", "quotad.localhost", 1)).Replace(path)
 }
 
-// TestPages: each page and state fits each width, can be used by everybody, and breaks nothing.
+// TestPages opens each page and state once: the page shows what it must, can be used by everybody, is
+// light, and no script of it fails. One page of each layout is looked at in all views and by Tab.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	n := pagesWorld(t, "1h")
@@ -244,20 +245,10 @@ func TestPages(t *testing.T) {
 	for _, row := range pageRows() {
 		t.Run(row.name, func(t *testing.T) {
 			w.t = t
-			w.open(&row)
-			if row.plain { // its scripts did not run and do not run any more; axe does
-				call(w, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{})
-			}
-			eval[int](w, axe)
-			for _, v := range pageViews() {
-				w.view(v)
-				for _, fault := range w.faults(&row) {
-					t.Errorf("%s: %s", v, fault)
-				}
-			}
-			w.view(pageView{1280, 900, 1, "light"})
-			for _, fault := range w.untabbed() {
-				t.Error(fault)
+			w.examine(&row, axe)
+			w.reports(&row)
+			if row.whole {
+				w.looksAround(&row)
 			}
 			if strings.HasPrefix(row.path, "/") && row.before == nil {
 				if weight := w.weight(n.place(row.path)); weight > maxPage {
@@ -267,6 +258,23 @@ func TestPages(t *testing.T) {
 		})
 	}
 	t.Run("without script", func(t *testing.T) { worksWithoutScript(t, w) })
+}
+
+// TestMorePages looks at the pages and states in all other views, and walks through each by Tab.
+func TestMorePages(t *testing.T) {
+	t.Parallel()
+	n := pagesWorld(t, "1h")
+	axe, w := axeSource(t), openWindow(t, n)
+	for _, row := range pageRows() {
+		if row.whole {
+			continue
+		}
+		t.Run(row.name, func(t *testing.T) {
+			w.t = t
+			w.examine(&row, axe)
+			w.looksAround(&row)
+		})
+	}
 }
 
 // worksWithoutScript opens a link by its button, and goes through pages by their forms.
