@@ -34,7 +34,7 @@ func (n *node) made(key string) {
 
 func (n *node) setTo(now string) {
 	n.t.Helper()
-	n.want(200, "PUT", "/v1/test-clocks/clock", `{"now":"`+now+`"}`)
+	n.want(200, "PUT", "/v1/test-clocks/"+n.testClock, `{"now":"`+now+`"}`)
 }
 
 // bill writes an account with the entity tag that it has.

@@ -6,39 +6,49 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"quotad/client"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 )
 
 // holdType holds an answer against the client's type of it: every member has a field, and what the
 // type is written as again is what was answered. The answers of hits are written by hand.
 func (n *node) holdType(op *openapi3.Operation, got reply) {
 	n.t.Helper()
-	for _, rt := range new(Server).routes() {
-		if rt.ID != op.OperationID {
-			continue
-		}
-		var types []reflect.Type
-		switch {
-		case got.json["type"] == respond.QuotaExceeded:
-			types = []reflect.Type{reflect.TypeFor[client.Refusal]()}
-		case got.status < 400 && rt.ID == "hitBatch":
-			n.holdBatch(got)
-			return
-		case got.status < 400:
-			types = []reflect.Type{rt.Response, rt.Preview}
-		default:
-			types = []reflect.Type{reflect.TypeFor[client.Problem](), rt.DoesNotFit}
-		}
-		if err := isOneOf([]byte(got.text), types); err != nil {
-			n.t.Errorf("%s: %v\n%s", rt.ID, err, got.text)
-		}
+	rt, ok := routesByID()[op.OperationID]
+	if !ok {
+		return
+	}
+	var types []reflect.Type
+	switch {
+	case got.json["type"] == respond.QuotaExceeded:
+		types = []reflect.Type{reflect.TypeFor[client.Refusal]()}
+	case got.status < 400 && rt.ID == "hitBatch":
+		n.holdBatch(got)
+		return
+	case got.status < 400:
+		types = []reflect.Type{rt.Response, rt.Preview}
+	default:
+		types = []reflect.Type{reflect.TypeFor[client.Problem](), rt.DoesNotFit}
+	}
+	if err := isOneOf([]byte(got.text), types); err != nil {
+		n.t.Errorf("%s: %v\n%s", rt.ID, err, got.text)
 	}
 }
+
+// routesByID returns all routes, by the ids of their operations.
+var routesByID = sync.OnceValue(func() map[string]serve.Route {
+	all := make(map[string]serve.Route)
+	for _, rt := range new(Server).routes() {
+		all[rt.ID] = rt
+	}
+	return all
+})
 
 // holdBatch is holdType of a batch: each result is one of three types.
 func (n *node) holdBatch(got reply) {

@@ -58,6 +58,8 @@ type node struct {
 	state    serve.State
 	reason   string
 	ahead    *atomic.Int64 // see leap
+
+	customer, testClock string // whom the helpers of billing and scheduled changes mean: acme, on clock
 }
 
 func newNode(t testing.TB) *node { return newNodeOn(t, pgtest.NewDatabase(t)) }
@@ -134,7 +136,7 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 		check(t, <-ended)
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
-	n := &node{t: t, store: store, state: serve.StateReady, database: databaseURL, ahead: ahead}
+	n := &node{t: t, store: store, state: serve.StateReady, database: databaseURL, ahead: ahead, customer: "acme", testClock: "clock"}
 	n.server = New(Options{Webhooks: hooked, Sender: sender, Reconciler: reconcile.New(reconcile.Options{
 		Pool: pool, Stopwatch: stopwatch,
 		Page: testkit.Patience,
@@ -330,9 +332,8 @@ func (n *node) hold(r *http.Request, media string, got reply) {
 // operation finds the documented operation of a request, and its path.
 func (n *node) operation(r *http.Request) (found *openapi3.Operation, path string) {
 	have := strings.Split(r.URL.EscapedPath(), "/")
-	for pattern, item := range n.doc.Paths.Map() {
-		want := strings.Split(pattern, "/")
-		same := len(want) == len(have)
+	for pattern, want := range pathSteps() {
+		item, same := n.doc.Paths.Value(pattern), len(want) == len(have)
 		for i := 0; same && i < len(want); i++ {
 			_, ending, _ := strings.Cut(want[i], "}")
 			same = want[i] == have[i] || strings.HasPrefix(want[i], "{") && have[i] != "" && strings.HasSuffix(have[i], ending)
@@ -343,6 +344,17 @@ func (n *node) operation(r *http.Request) (found *openapi3.Operation, path strin
 	}
 	return found, path
 }
+
+// pathSteps returns the steps of each path of the document.
+var pathSteps = sync.OnceValue(func() map[string][]string {
+	all := make(map[string][]string)
+	if doc, err := openAPI(); err == nil {
+		for _, pattern := range doc.Paths.Keys() {
+			all[pattern] = strings.Split(pattern, "/")
+		}
+	}
+	return all
+})
 
 // want fails unless the reply has this status, and returns it.
 func (n *node) want(status int, method, path, body string, headers ...string) reply {

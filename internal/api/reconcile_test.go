@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,26 +44,39 @@ func (n *node) agreed(when string) {
 	}
 }
 
-// exec runs SQL with triggers and foreign keys off, as only a superuser can.
-func (n *node) exec(statements string) {
+// superuser returns a session without triggers and foreign keys, as only a superuser can have it.
+func (n *node) superuser() *pgx.Conn {
 	n.t.Helper()
-	ctx := testkit.Context(n.t)
 	mine, err := pgx.ParseConfig(n.database)
 	check(n.t, err)
 	config, err := pgx.ParseConfig(pgtest.AdminURL(n.t))
 	check(n.t, err)
 	config.Database = mine.Database
-	conn, err := pgx.ConnectConfig(ctx, config)
+	config.RuntimeParams["session_replication_role"] = "replica"
+	conn, err := pgx.ConnectConfig(testkit.Context(n.t), config)
 	check(n.t, err)
-	defer conn.Close(ctx)
-	done, err := conn.Exec(ctx, "SET session_replication_role = replica;"+statements)
-	check(n.t, err)
+	return conn
+}
+
+// exec runs SQL in a superuser's session of its own.
+func (n *node) exec(statements string) {
+	n.t.Helper()
+	conn := n.superuser()
+	defer conn.Close(testkit.Context(n.t))
+	changeBy(n.t, conn, statements)
+}
+
+// changeBy runs SQL, and fails the test if the last statement changes no row.
+func changeBy(t testing.TB, conn *pgx.Conn, statements string) {
+	t.Helper()
+	done, err := conn.Exec(testkit.Context(t), statements)
+	check(t, err)
 	if strings.HasPrefix(done.String(), "UPDATE 0") || strings.HasPrefix(done.String(), "DELETE 0") {
-		n.t.Fatalf("nothing was changed by %s", statements)
+		t.Fatalf("nothing was changed by %s", statements)
 	}
 }
 
-// settled sets the clock and waits until nothing is due by it.
+// settled sets the clock and waits until nothing is due by it, nor for customers without a clock.
 func (n *node) settled(now string) {
 	n.t.Helper()
 	n.setTo(now)
@@ -71,7 +85,8 @@ func (n *node) settled(now string) {
 	testkit.Eventually(n.t, "nothing is due at "+now, func() bool {
 		var due int
 		check(n.t, n.store.Pool().QueryRow(testkit.Context(n.t),
-			"SELECT (SELECT count(*) FROM open_periods WHERE due_at <= $1) + (SELECT count(*) FROM owed_calls)", at.UnixMicro()).Scan(&due))
+			`SELECT (SELECT count(*) FROM open_periods o LEFT JOIN test_clocks c ON c.id = o.clock_id WHERE o.due_at <= $1 AND coalesce(c.key, $2) = $2) +
+				(SELECT count(*) FROM owed_calls)`, at.UnixMicro(), n.testClock).Scan(&due))
 		return due == 0
 	})
 }
@@ -122,16 +137,41 @@ func (n *node) columns(table string) string {
 	return all
 }
 
-// keep keeps the tables as they are, and restore puts them back.
-func (n *node) keep() (restore func()) {
+// tableCopies are copies of the tables, by which planted faults are undone.
+type tableCopies struct {
+	conn    *pgx.Conn
+	restore map[string]string // by table, the statements that restore its rows
+}
+
+// keep copies the tables.
+func (n *node) keep() *tableCopies {
 	n.t.Helper()
-	var keep, back strings.Builder
+	k := &tableCopies{n.superuser(), map[string]string{}}
+	n.t.Cleanup(func() { k.conn.Close(testkit.Context(n.t)) })
+	var copies strings.Builder
 	for _, table := range tables {
-		fmt.Fprintf(&keep, "CREATE TABLE kept_%[1]s AS TABLE %[1]s;", table)
-		fmt.Fprintf(&back, "DELETE FROM %[1]s; INSERT INTO %[1]s (%[2]s) OVERRIDING SYSTEM VALUE SELECT %[2]s FROM kept_%[1]s;", table, n.columns(table))
+		fmt.Fprintf(&copies, "CREATE TABLE kept_%[1]s AS TABLE %[1]s;", table)
+		k.restore[table] = fmt.Sprintf("DELETE FROM %[1]s; INSERT INTO %[1]s (%[2]s) OVERRIDING SYSTEM VALUE SELECT %[2]s FROM kept_%[1]s;", table, n.columns(table))
 	}
-	n.exec(keep.String())
-	return func() { n.exec("BEGIN;" + back.String() + "COMMIT") }
+	changeBy(n.t, k.conn, copies.String())
+	return k
+}
+
+var writtenTable = regexp.MustCompile(`(?:UPDATE|INSERT INTO|DELETE FROM) (\w+)`)
+
+// plant runs the statements of a fault, and returns a function that restores the tables that these write.
+// No trigger writes any other table.
+func (k *tableCopies) plant(t testing.TB, statements string) (restore func()) {
+	t.Helper()
+	back := ""
+	for _, written := range writtenTable.FindAllStringSubmatch(statements, -1) {
+		if k.restore[written[1]] == "" {
+			t.Fatalf("table %s is not kept", written[1])
+		}
+		back += k.restore[written[1]]
+	}
+	changeBy(t, k.conn, statements)
+	return func() { changeBy(t, k.conn, "BEGIN;"+back+"COMMIT") }
 }
 
 // Each check finds the faults that it is for, and no other check finds anything but what such a
@@ -148,7 +188,7 @@ func TestReconcileFinds(t *testing.T) {
 	n.want(200, "POST", "/v1/hits", `{"customer":"beta","meter":"requests","cost":5}`)
 	n.want(201, "POST", "/v1/customers/beta/adjustments", `{"meter":"requests","cost":-2,"reason":"r","id":"capped"}`)
 	n.agreed("at first")
-	restore := n.keep()
+	kept := n.keep()
 	const (
 		acme    = ` (SELECT id FROM customers WHERE key = 'acme') `
 		beta    = ` (SELECT id FROM customers WHERE key = 'beta') `
@@ -330,14 +370,14 @@ func TestReconcileFinds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			n := *n
 			n.t = t
-			n.exec(c.plant)
+			restore := kept.plant(t, c.plant)
 			bad := n.reconciled()
 			names := slices.Sorted(maps.Keys(bad))
 			if strings.Join(names, " ") != c.finds || !strings.Contains(bad[names[0]], c.example) {
 				t.Errorf("found %v, want %s with %q", bad, c.finds, c.example)
 			}
 			restore()
-			n.agreed("put back")
 		})
 	}
+	n.agreed("after all faults were undone")
 }

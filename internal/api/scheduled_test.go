@@ -34,15 +34,18 @@ func scheduledNode(t *testing.T, url string) *node {
 	return n
 }
 
-// joins makes acme on the clock, since January 1, 2026.
+// joins makes the customer on the clock, since January 1, 2026.
 func (n *node) joins(plan string) {
 	n.t.Helper()
-	n.want(201, "PUT", "/v1/customers/acme", `{"name":"C","plan":"`+plan+`","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
+	n.want(201, "PUT", "/v1/customers/"+n.customer, `{"name":"C","plan":"`+plan+`","billing_anchor":"2026-01-01T00:00:00","test_clock":"`+n.testClock+`"}`)
 }
+
+// ofScheduled is the path of the change that waits for the customer.
+func (n *node) ofScheduled() string { return "/v1/customers/" + n.customer + "/scheduled-change" }
 
 func (n *node) scheduled(status int, body string) reply {
 	n.t.Helper()
-	return n.want(status, "PUT", ofScheduled, body)
+	return n.want(status, "PUT", n.ofScheduled(), body)
 }
 
 // call charges units, and holds that the limits are those of a plan.
@@ -55,10 +58,10 @@ func (n *node) call(status, cost, limit int) reply {
 	return got
 }
 
-// on holds the plan that acme is on, and what waits, in the customer and in its quota.
+// on holds the plan that the customer is on, and what waits, in the customer and in its quota.
 func (n *node) on(plan, waits string) {
 	n.t.Helper()
-	for _, path := range []string{"/v1/customers/acme", "/v1/customers/acme/quota"} {
+	for _, path := range []string{"/v1/customers/" + n.customer, "/v1/customers/" + n.customer + "/quota"} {
 		got, at := n.want(200, "GET", path, ""), ""
 		if s, ok := got.json["scheduled_change"].(map[string]any); ok {
 			at = fmt.Sprintf("%v %v %v", s["plan"], s["plan_version"], s["at"])
@@ -150,52 +153,55 @@ func TestScheduledRates(t *testing.T) {
 // What moves the end of the period moves the change along, and what takes its place takes it away.
 func TestScheduledChangeMoves(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		plan, body string
-		do         func(n *node)
-		want       string // what waits after that
+	shared := scheduledNode(t, pgtest.NewDatabase(t))
+	for _, c := range []struct {
+		name, plan, body string
+		do               func(n *node)
+		want             string // what waits after that
 	}{
-		"nothing":    {"small", `{"plan":"large"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
-		"pinned":     {"small", `{"plan":"large","plan_version":1}`, func(n *node) { n.version("large") }, "large 1 2026-02-01T00:00:00Z"},
-		"for all":    {"small", `{"plan":"large"}`, func(n *node) { n.version("large") }, "large 2 2026-02-01T00:00:00Z"},
-		"of a year":  {"yearly", `{"plan":"large"}`, func(*node) {}, "large 1 2027-01-01T00:00:00Z"},
-		"of a month": {"yearly", `{"plan":"large","when":"period_end"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
-		"no base":    {"small", `{"plan":"large","when":"base_end"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
-		"another day": {
-			"yearly", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"yearly","billing_anchor":"2026-01-05T00:00:00"`) },
+		{"nothing", "small", `{"plan":"large"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
+		{"of a year", "yearly", `{"plan":"large"}`, func(*node) {}, "large 1 2027-01-01T00:00:00Z"},
+		{"of a month", "yearly", `{"plan":"large","when":"period_end"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
+		{"no base", "small", `{"plan":"large","when":"base_end"}`, func(*node) {}, "large 1 2026-02-01T00:00:00Z"},
+		{
+			"another day", "yearly", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"yearly","billing_anchor":"2026-01-05T00:00:00"`) },
 			"large 1 2026-02-01T00:00:00Z",
 		},
-		"at once": {
-			"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","billing_anchor":"2026-01-05T00:00:00","change":"now"`) },
+		{
+			"at once", "small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","billing_anchor":"2026-01-05T00:00:00","change":"now"`) },
 			"large 1 2026-02-05T00:00:00Z",
 		},
-		"a trial": {
-			"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"trial_ends_at":"2026-01-20T00:00:00Z"}`) },
+		{
+			"a trial", "small", `{"plan":"large"}`, func(n *node) { n.bill(200, n.customer, `{"trial_ends_at":"2026-01-20T00:00:00Z"}`) },
 			"large 1 2026-01-20T00:00:00Z",
 		},
-		"a name": {
-			"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","billing_anchor":"2026-01-01T00:00:00"`) },
+		{
+			"a name", "small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","billing_anchor":"2026-01-01T00:00:00"`) },
 			"large 1 2026-02-01T00:00:00Z",
 		},
-		"a later end": {
-			"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"ends_at":"2026-02-01T00:00:00.000001Z"}`) },
+		{
+			"a later end", "small", `{"plan":"large"}`, func(n *node) { n.bill(200, n.customer, `{"ends_at":"2026-02-01T00:00:00.000001Z"}`) },
 			"large 1 2026-02-01T00:00:00Z",
 		},
-		"an end":  {"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"ends_at":"2026-02-01T00:00:00Z"}`) }, ""},
-		"its end": {"small", `{"plan":"large"}`, func(n *node) { n.bill(200, "acme", `{"ends_at":"period_end"}`) }, ""},
-		"another": {"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"free","change":"limits_now"`) }, ""},
-		"a pin":   {"small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","plan_version":1,"change":"limits_now"`) }, ""},
+		{"an end", "small", `{"plan":"large"}`, func(n *node) { n.bill(200, n.customer, `{"ends_at":"2026-02-01T00:00:00Z"}`) }, ""},
+		{"its end", "small", `{"plan":"large"}`, func(n *node) { n.bill(200, n.customer, `{"ends_at":"period_end"}`) }, ""},
+		{"another", "small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"free","change":"limits_now"`) }, ""},
+		{"a pin", "small", `{"plan":"large"}`, func(n *node) { n.writes2(`"plan":"small","plan_version":1,"change":"limits_now"`) }, ""},
+		// These two write versions 2 and 3 of the plan, so they come last.
+		{"pinned", "small", `{"plan":"large","plan_version":1}`, func(n *node) { n.version("large") }, "large 1 2026-02-01T00:00:00Z"},
+		{"for all", "small", `{"plan":"large"}`, func(n *node) { n.version("large") }, "large 3 2026-02-01T00:00:00Z"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := scheduledNode(t, pgtest.NewDatabase(t))
+		t.Run(c.name, func(t *testing.T) {
+			n := *shared
+			n.t, n.customer, n.testClock = t, strings.ReplaceAll(c.name, " ", "-"), strings.ReplaceAll(c.name, " ", "-")
+			n.want(201, "PUT", "/v1/test-clocks/"+n.testClock, `{"now":"2026-01-10T00:00:00Z"}`)
 			n.joins(c.plan)
 			n.scheduled(201, c.body)
-			c.do(n)
-			plan := n.want(200, "GET", "/v1/customers/acme", "").json["plan"].(string)
+			c.do(&n)
+			plan := n.want(200, "GET", "/v1/customers/"+n.customer, "").json["plan"].(string)
 			n.on(plan, c.want)
 			if c.want == "" {
-				n.want(404, "GET", ofScheduled, "")
+				n.want(404, "GET", n.ofScheduled(), "")
 			}
 			after := "2026-03-03T00:00:00Z" // all that may wait is over, and a daily plan has closed two months
 			if c.plan == "yearly" {
@@ -205,10 +211,10 @@ func TestScheduledChangeMoves(t *testing.T) {
 			if c.want != "" {
 				n.on("large", "")
 			}
-			if got := n.want(200, "GET", "/v1/reconcile", ""); got.json["ok"] != true {
-				t.Error(got.text)
-			}
 		})
+	}
+	if got := shared.want(200, "GET", "/v1/reconcile", ""); got.json["ok"] != true {
+		t.Error(got.text)
 	}
 }
 
@@ -216,15 +222,16 @@ func TestScheduledChangeMoves(t *testing.T) {
 func (n *node) version(plan string) {
 	n.t.Helper()
 	got := n.want(200, "GET", "/v1/plans/"+plan, "")
-	n.want(201, "PUT", "/v1/plans/"+plan, `{"name":"Q","currency":"USD","interval":"month","base_price_minor":6000,"base_in":"advance","apply_to":"all",
+	n.want(201, "PUT", "/v1/plans/"+plan, `{"name":"After `+fmt.Sprint(got.json["version"])+`","currency":"USD","interval":"month","base_price_minor":6000,"base_in":"advance","apply_to":"all",
 		"limits":[{"name":"day","meter":"calls","algorithm":"fixed_window","limit":100,"window":"calendar_month"}],
 		"prices":[{"meter":"calls","model":"per_unit","unit_price":"0.02"}]}`, "If-Match", got.header.Get("ETag"))
 }
 
-// writes2 writes acme with its entity tag.
+// writes2 writes the customer with its entity tag.
 func (n *node) writes2(members string) {
 	n.t.Helper()
-	n.want(200, "PUT", "/v1/customers/acme", `{"name":"D",`+members+`}`, "If-Match", n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag"))
+	path := "/v1/customers/" + n.customer
+	n.want(200, "PUT", path, `{"name":"D",`+members+`}`, "If-Match", n.want(200, "GET", path, "").header.Get("ETag"))
 }
 
 // A plan with another interval: the periods of the old plan end with the change, and those of the new

@@ -9,7 +9,6 @@ import (
 
 	"quotad/internal/testkit"
 	"quotad/internal/testkit/oracle"
-	"quotad/internal/testkit/pgtest"
 )
 
 // expected is what the oracle says of all invoices and credits.
@@ -153,9 +152,11 @@ func (c *guest) know(invoices []yearInvoice) {
 }
 
 // behind reports whether the node has not done all that is due.
-func (c *guest) behind() bool {
-	return pgtest.Query[bool](c.group.t, c.group.database,
-		`SELECT EXISTS (SELECT FROM open_periods o JOIN customers c ON c.id = o.customer_id WHERE c.key = $1 AND (o.due_at <= $2 OR EXISTS (SELECT FROM owed_calls k WHERE k.customer_id = c.id)))`, c.Key, c.Clock.Now)
+func (c *guest) behind() (is bool) {
+	c.group.t.Helper()
+	check(c.group.t, c.group.store.Pool().QueryRow(testkit.Context(c.group.t), `SELECT EXISTS (SELECT FROM open_periods o JOIN customers c ON c.id = o.customer_id
+		WHERE c.key = $1 AND (o.due_at <= $2 OR EXISTS (SELECT FROM owed_calls k WHERE k.customer_id = c.id)))`, c.Key, c.Clock.Now).Scan(&is))
+	return is
 }
 
 // difference shows the invoices and credits that only one side has.

@@ -30,11 +30,17 @@ var comesLater = []string{
 //
 // Rows are reached by keys wherever there is one. Otherwise the planner reads small tables whole, or
 // not, by what is known of them at that moment.
-func TestWorkIsInProportion(t *testing.T) {
+func TestWorkIsInProportion(t *testing.T) { workIsInProportion(t, 300) }
+
+// TestMoreWorkIsInProportion has more customers, which more batches close.
+func TestMoreWorkIsInProportion(t *testing.T) { workIsInProportion(t, 1000) }
+
+func workIsInProportion(t *testing.T, customers int64) {
+	t.Helper()
 	url := pgtest.NewDatabase(t)
 	pgtest.Exec(t, url, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET enable_seqscan = off', current_database()); END $$`)
-	const customers, lines = 1000, 5 + 5 + 3 + 1 // of the first invoice, and of one with corrections and a charge
-	w, clock := newBilled(t, url, customers, 2)
+	const lines = 5 + 5 + 3 + 1 // of the first invoice, and of one with corrections and a charge
+	w, clock := newBilled(t, url, int(customers), 2)
 	w.workOff()
 	clock.Set(clock.At.Load() + 3600e6)
 	w.workOff()

@@ -80,6 +80,18 @@ func (w *world) check(a answer) error {
 // that never was, such as a customer as he was before a move on a plan as it was after.
 // With -race it is also the race test of the memory.
 func TestResolvedTargetsWereTrueOnce(t *testing.T) {
+	writes := 400
+	if testing.Short() {
+		writes = 100
+	}
+	resolvedTargets(t, writes)
+}
+
+// TestMoreResolvedTargets resolves during more writes.
+func TestMoreResolvedTargets(t *testing.T) { resolvedTargets(t, 1100) }
+
+func resolvedTargets(t *testing.T, writes int) {
+	t.Helper()
 	url := pgtest.NewDatabase(t)
 	const customers, readers = 12, 8
 	w := &world{
@@ -127,10 +139,6 @@ func TestResolvedTargetsWereTrueOnce(t *testing.T) {
 				}
 			}
 		})
-	}
-	writes := 1500
-	if testing.Short() {
-		writes = 100
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	for i := range writes {
