@@ -27,8 +27,7 @@ field() { sed -n "/^$/q; s/^$2: //p" "$1"; }
 
 # try PACKAGE TEST: runs a test in the copy, and leaves what it printed in log.
 try() {
-  local pattern
-  pattern="^$(sed 's|/|$/^|g' <<<"$2")\$"
+  local pattern="^${2//\//\$/^}\$"
   (cd "$copy/quotad/$1" && go test -vet=off -buildvcs=false -count=1 -timeout 30m -run "$pattern" .) >"$copy/log" 2>&1
 }
 
@@ -37,7 +36,9 @@ for name; do
   patch=$PWD/scripts/seeded-faults/$name.patch
   [ -f "$patch" ] || die "there is no scripts/seeded-faults/$name.patch"
   package=$(field "$patch" Package) test=$(field "$patch" Test)
-  [ -n "$package" ] && [ -n "$test" ] && [ -n "$(field "$patch" Fault)" ] || die "$name: its head lacks Fault, Package or Test"
+  if [ -z "$package" ] || [ -z "$test" ] || [ -z "$(field "$patch" Fault)" ]; then
+    die "$name: its head lacks Fault, Package or Test"
+  fi
   if [[ $passes != *" $package $test "* ]]; then
     try "$package" "$test" || { tail -n 30 "$copy/log" >&2; die "$name: $test fails without the fault, too"; }
     ! grep -q 'no tests to run' "$copy/log" || die "$name: $package has no $test"

@@ -56,7 +56,8 @@ func TestCompare(t *testing.T) {
 		if (err != nil) != test.fails {
 			t.Errorf("%s: the error is %v", name, err)
 		}
-		if noted := strings.Contains(out.String(), "WARNING") || strings.Contains(out.String(), "TOO DEAR"); noted != (test.says != "") || !strings.Contains(out.String(), test.says) {
+		noted := strings.Contains(out.String(), "WARNING") || strings.Contains(out.String(), "TOO DEAR")
+		if noted != (test.says != "") || !strings.Contains(out.String(), test.says) {
 			t.Errorf("%s: it printed %q", name, out.String())
 		}
 	}
