@@ -199,9 +199,15 @@ func through(t *testing.T, client *http.Client, method, url, apiKey, body string
 
 // TestGateways has real gateways ask, by the configurations of deploy/: who is admitted, refused and
 // charged, what a hostile client gains, and what happens without quotad.
-func TestGateways(t *testing.T) {
+func TestGateways(t *testing.T) { gateways(t, 25) }
+
+// TestMoreGateways sends the rest of the requests.
+func TestMoreGateways(t *testing.T) { gateways(t, 225) }
+
+// gateways sends so many requests on each of four connections of each gateway.
+func gateways(t *testing.T, each int) {
+	t.Helper()
 	t.Parallel()
-	const each = 25
 	for _, k := range gatewayKinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()

@@ -20,6 +20,11 @@ const pageFaults = `(width => {
   const says = (what, e, more) => all.push(what + ": " + tall(e) + " " + e.textContent.trim().slice(0, 40) + " " + more);
   const root = document.documentElement, pen = document.createElement("canvas").getContext("2d");
   if (root.scrollWidth > width) says("too wide", root, root.scrollWidth);
+  const ids = new Set();
+  for (const e of document.querySelectorAll("[id]")) { // axe looks only at ids that labels and the like refer to
+    if (ids.has(e.id)) says("an id that another element has, too", e, e.id);
+    ids.add(e.id);
+  }
   for (const e of document.querySelectorAll("body *")) {
     const r = e.getBoundingClientRect();
     if (r.width === 0 || e.closest("svg,.visually-hidden,.tip")) continue;

@@ -91,17 +91,20 @@ func secureNodes(t *testing.T) (one, two *testNode) {
 	return one, two
 }
 
-// A key is revoked on one node while its holder floods both with reads. Over TLS, in HTTP/1.1 and
-// in HTTP/2, each node refuses it within a second.
-func TestRevokedKeyUnderLoadOverTLS(t *testing.T) {
+// TestRevokedKeyUnderLoadOverTLS revokes a key under a small load.
+func TestRevokedKeyUnderLoadOverTLS(t *testing.T) { revokedUnderLoad(t, 4, 50) }
+
+// TestMoreRevokedKeyUnderLoadOverTLS revokes a key under a large load.
+func TestMoreRevokedKeyUnderLoadOverTLS(t *testing.T) { revokedUnderLoad(t, 20, 200) }
+
+// revokedUnderLoad revokes a key on one node while callers flood both nodes with reads by the key, and after enough
+// reads were answered. Over TLS, in HTTP/1.1 and in HTTP/2, each node refuses the key within a second.
+func revokedUnderLoad(t *testing.T, callers int, enough int64) {
+	t.Helper()
 	t.Parallel()
 	one, two := secureNodes(t)
 	admin := one.speaking("HTTP/1.1")
 	admin.setUp(fixed("l", 1_000_000))
-	callers, enough := 4, int64(50)
-	if longForm() {
-		callers, enough = 20, 200
-	}
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		id, secret := admin.newKey("backend")
 		var stops []func()
@@ -132,9 +135,16 @@ func TestRevokedKeyUnderLoadOverTLS(t *testing.T) {
 	}
 }
 
-// One key sends batches over many connections or streams of TLS. Another key's hits and batches
-// are none of them refused.
-func TestBatchesOfOneKeyOverTLS(t *testing.T) {
+// TestBatchesOfOneKeyOverTLS sends a few hits of another key beside batches of one key.
+func TestBatchesOfOneKeyOverTLS(t *testing.T) { batchesOfOneKey(t, 20) }
+
+// TestMoreBatchesOfOneKeyOverTLS sends more hits of another key.
+func TestMoreBatchesOfOneKeyOverTLS(t *testing.T) { batchesOfOneKey(t, 30) }
+
+// batchesOfOneKey has one key send batches over many connections or streams of TLS. None of so many hits and
+// batches of another key is refused.
+func batchesOfOneKey(t *testing.T, hits int) {
+	t.Helper()
 	t.Parallel()
 	one, _ := secureNodes(t)
 	admin := one.speaking("HTTP/1.1")
@@ -149,7 +159,7 @@ func TestBatchesOfOneKeyOverTLS(t *testing.T) {
 		testkit.Eventually(t, "the flood", func() bool { return answered(counts, 200) > 20 })
 		other := one.speaking(proto).as(others)
 		slowest := time.Duration(0)
-		for range 20 {
+		for range hits {
 			began := time.Now()
 			if got := other.status("POST", "/v1/hits", hit); got != 200 {
 				t.Errorf("%s: another key's hit: %d", proto, got)

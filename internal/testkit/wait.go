@@ -34,15 +34,19 @@ func Bounded(t testing.TB) context.Context {
 	return ctx
 }
 
+// askedAgain is how long Eventually waits at most before it asks again. The first pauses are shorter, because most
+// of what tests wait for is there soon, and a question costs a request or a statement.
+const askedAgain = 40 * time.Millisecond
+
 // Eventually waits until something holds. It returns how long that took, for a log or a bench.
 func Eventually(t testing.TB, what string, holds func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
-	for !holds() {
+	for pause := 2 * time.Millisecond; !holds(); pause = min(pause*3/2, askedAgain) {
 		if time.Since(began) > Patience {
 			t.Fatalf("waited in vain: %s", what)
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(pause)
 	}
 	return time.Since(began)
 }
