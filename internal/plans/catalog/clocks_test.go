@@ -25,6 +25,8 @@ func TestASetClockCountsOnAllNodes(t *testing.T) {
 	resolve := func(c *Catalog, customer string) *model.Target {
 		return planstest.Must[*model.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
 	}
+	// What the node remembers of a customer goes with the poll that brings the customer's change, even if it is newer.
+	soon(t, asked, "what was written", func() bool { return true })
 	real0, else0 := resolve(asked, "acme"), resolve(asked, "elsewhere")
 	var held *model.Target
 	for i, now := range []string{"2026-02-01T00:00:00Z", "2025-01-01T00:00:00Z", "2026-02-01T00:00:00.5Z"} {
