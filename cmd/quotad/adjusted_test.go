@@ -25,8 +25,8 @@ func TestANodeQueuesAdjustments(t *testing.T) {
 	}
 }
 
-// TestCloseStepTimeout holds a row that the closing of a customer's period writes, and sees that the customer is
-// blocked after the time that the node was told.
+// TestCloseStepTimeout holds a row that the closing of a customer's period writes, and sees that the node
+// blocks the customer after --close-step-timeout.
 func TestCloseStepTimeout(t *testing.T) {
 	t.Parallel()
 	databaseURL := pgtest.NewDatabase(t)

@@ -39,8 +39,8 @@ type documentedBy struct {
 	separateMetrics bool
 }
 
-// documentOf returns what the node serves as /openapi.json. The first node of some settings is asked
-// for all nodes of these settings, and asked once: later it may be stopping.
+// documentOf returns the OpenAPI document that the node serves. Nodes with the same settings serve the same
+// document, so documentOf asks only the first of these nodes, and once: later the node may be stopping.
 func documentOf(n *testNode) *document {
 	n.t.Helper()
 	if n.document == nil {

@@ -80,7 +80,7 @@ func TestBrowserIsFoundOrExplained(t *testing.T) {
 			t.Fatal(err)
 		}
 		if at, err := browserProgram(searched); err != nil || at != want {
-			t.Errorf("%s is there, and %q is used: %v", want, at, err)
+			t.Errorf("the browser is %q, not %s: %v", at, want, err)
 		}
 	}
 }

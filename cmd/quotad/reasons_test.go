@@ -13,7 +13,8 @@ import (
 	"quotad/internal/testkit/pgtest"
 )
 
-// troubleLasts is how long a trouble counts that no session meets again: the constant of internal/quota/session.
+// troubleLasts is the time after which a node forgets a trouble that no session meets again. It equals the constant of
+// internal/quota/session.
 const troubleLasts = 5 * time.Second
 
 // A database that is read only is its own reason, and lets nobody in.

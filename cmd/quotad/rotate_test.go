@@ -174,7 +174,7 @@ func (m moment) overlaps(other moment) bool {
 // renewed ends all sessions of the database between two hits, so that each is made again.
 func (n *testNode) renewed(adminURL string) {
 	n.t.Helper()
-	n.skip(1200 * time.Millisecond) // a session that was idle for a second is asked before it is used
+	n.skip(1200 * time.Millisecond) // a node checks a session that was idle for a second before it uses the session
 	const patiently = 300_000       // ms for a session to end
 	execute(n.t, adminURL, `SELECT count(pg_terminate_backend(pid, $1)) FROM pg_stat_activity WHERE datname = 'quotad'`, patiently)
 	n.hit(1).is(200).has("degraded", nil)
