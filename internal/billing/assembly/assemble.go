@@ -365,6 +365,19 @@ func Apply(credits []billing.Credit, currency string, open, at int64) []Entry {
 	return entries
 }
 
+// Booked returns credits as they are once entries have been booked: with what is left of each. credits stays as it is.
+func Booked(credits []billing.Credit, entries []Entry) []billing.Credit {
+	after := slices.Clone(credits)
+	for _, e := range entries {
+		for i := range after {
+			if after[i].ID == e.Credit {
+				after[i].LeftMinor += e.AmountMinor
+			}
+		}
+	}
+	return after
+}
+
 // CreditsAt is the instant, in µs, at which a credit must not have expired to pay an invoice:
 // the end of its period, of an opening its start. It is not that of an extra invoice: see Input.At.
 func CreditsAt(inv *billing.Invoice) int64 {
