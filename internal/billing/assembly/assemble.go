@@ -70,7 +70,7 @@ func (a *assembling) period() error {
 		a.lines = append(a.lines, line)
 		rated += line.AmountMinor // at most 10¹⁵ each, so many prices would be too large anyway
 	}
-	a.add(t.line(billing.LineMinimum, "Difference to the minimum price, "+t.Plan.name(), p.Start, p.End), rating.Lift(rated, t.minimum()))
+	a.add(t.minimumLine(), rating.Lift(rated, t.minimum()))
 	a.unused(t, &a.in.Held, "")
 	a.goneOn()
 	a.advanceBase(a.in.Next)
@@ -113,6 +113,7 @@ func (a *assembling) unused(t *Terms, held *Held, void string) {
 	}
 	for _, held := range held.Replaced {
 		line := t.line(billing.LineUnused, "Unused base price, changed at once", held.From, held.To)
+		line.Part, line.WholeMinor = held.Part, held.WholeMinor
 		a.giveBack(line, held, held.LeftMinor, void)
 	}
 }
