@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -63,6 +64,9 @@ type Line struct {
 	Level        *LineLevel `json:"level" doc:"Of usage of a level meter, else null. quantity is exact, rounded to units."`
 	Applied      *string    `json:"applied" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
 
+	Part       *Part  `json:"part" doc:"Which part of a whole period the line covers. Null if the line covers all of it, and of charges and credit notes."`
+	WholeMinor *int64 `json:"whole_minor" doc:"What the whole period costs, of which the line has its part: of base and unused the base price, of minimum the plan's minimum, of usage the minimum or maximum that was applied. Else null."`
+
 	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment: the test clock that the customer lives by."`
 }
 
@@ -70,6 +74,14 @@ type Line struct {
 type LineLevel struct {
 	By    string `json:"by" enum:"average,peak,last" doc:"Which level of the period is billed."`
 	Exact string `json:"exact" doc:"The level, with 6 digits after the point."`
+}
+
+// Part is a part [From, To) of the whole [OfFrom, OfTo).
+type Part struct {
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	OfFrom time.Time `json:"of_from"`
+	OfTo   time.Time `json:"of_to"`
 }
 
 // Invoice is an invoice or a credit note.
@@ -111,7 +123,7 @@ type Invoice struct {
 	VoidReason     *string       `json:"void_reason"`
 	Reason         *string       `json:"reason" doc:"Why the credit note was made, or null."`
 
-	Projection *Projection `json:"projection,omitempty" doc:"Of an upcoming invoice, where the request asks for it: what the invoice would come to if usage went on at the pace of the period so far. Left out while the period is too young."`
+	Projection *Projection `json:"projection,omitempty" doc:"Of an upcoming invoice, where the request asks for it: what the invoice would come to if usage went on at the pace of the period so far, up to caps and hard limits that end with the period. Left out while the period is too young."`
 }
 
 // Payment is what was paid of an invoice at once.
@@ -193,10 +205,28 @@ type LineAdjustment struct {
 // tier's flat price in it.
 type TierLine struct {
 	UpTo      *int64  `json:"up_to"`
-	Quantity  int64   `json:"quantity"`
+	Quantity  Units   `json:"quantity"`
 	Amount    string  `json:"amount"`
 	UnitPrice string  `json:"unit_price"`
 	FlatPrice *string `json:"flat_price"` // nil: none
+}
+
+// Units is a decimal number of units: "12" of a meter that counts what passes, and "3.500000", with 6 digits after the point, of a
+// level meter. In JSON, the former is a number and the latter is a string.
+type Units string
+
+// MarshalJSON writes the number or the string.
+func (u Units) MarshalJSON() ([]byte, error) {
+	if strings.Contains(string(u), ".") {
+		return []byte(`"` + string(u) + `"`), nil
+	}
+	return []byte(u), nil
+}
+
+// UnmarshalJSON reads the number or the string.
+func (u *Units) UnmarshalJSON(raw []byte) error {
+	*u = Units(strings.Trim(string(raw), `"`))
+	return nil
 }
 
 // Invoice reads an invoice.

@@ -63,7 +63,7 @@ CREATE INDEX invoices_void ON invoices (customer_id, chain, n) WHERE status = 'v
 CREATE INDEX invoices_nameless ON invoices ((document #>> '{seller,key}'), customer_id)
     WHERE status = 'draft' AND held IS NOT NULL AND document #>> '{seller,name}' = '';
 
--- tiers: as billing.Line shows them. of_invoice: what a correction or credit corrects.
+-- tiers: as billing.Line shows them. part: billing.Part, if the line covers no whole period. whole_minor: what the whole costs. of_invoice: what a correction or credit corrects.
 -- billed_before: of a correction, the quantity that was billed before it.
 -- unit_price: of model per_unit. package_size, package_price: of model package. Both as the price
 -- says them, in major units. Tiers have theirs in tiers. applied: minimum or maximum, if that is the
@@ -96,6 +96,8 @@ CREATE TABLE invoice_lines (
     base_line     integer,
     level_by      text,
     level         text,
+    part          jsonb,
+    whole_minor   bigint,
     PRIMARY KEY (invoice_id, n)
 );
 CREATE INDEX invoice_lines_of ON invoice_lines (of_invoice) WHERE of_invoice IS NOT NULL;

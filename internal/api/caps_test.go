@@ -261,13 +261,20 @@ func TestCapsThroughPeriods(t *testing.T) {
 	n.want(200, "PUT", "/v1/customers/bolt/billing", `{"buyer":{"name":"B","address":[]},"taxes":[],"trial_ends_at":"2026-04-20T00:00:00Z"}`)
 	step("in a trial", n.capHit("bolt", 1000, ""), "200")
 	step("in a trial", n.capOf("bolt"), "none")
-	if got := n.want(200, "GET", "/v1/customers/bolt/caps/requests", "").json["units"]; got != nil {
-		t.Errorf("%v units in a trial", got)
+	if got := n.want(200, "GET", "/v1/customers/bolt/caps/requests", "").json; got["units"] != nil || got["reason"] != "no-bound" {
+		t.Errorf("%v in a trial", got)
 	}
 	clock("2026-04-20T00:00:00Z")
 	step("after the trial", n.capHit("bolt", 11, ""), "429 [cap]")
 	step("after the trial", n.capHit("bolt", 10, ""), "200")
 	step("after the trial", n.capHit("bolt", 1, ""), "429 [cap]")
+	if got := n.want(200, "GET", "/v1/customers/bolt/caps/requests", "").json; got["units"] == nil || got["reason"] != nil {
+		t.Errorf("%v after the trial", got)
+	}
+	n.want(204, "DELETE", "/v1/customers/bolt", "")
+	if got := n.want(200, "GET", "/v1/customers/bolt/caps/requests", "").json; got["units"] != nil || got["reason"] != "no-period" {
+		t.Errorf("%v of an archived customer", got)
+	}
 }
 
 // TestCapsOnTwoNodes: what one node adjusts, another node's remembered row and refusals do not undo.

@@ -149,3 +149,43 @@ func TestPreviewsBesideHits(t *testing.T) {
 		t.Error(got.text)
 	}
 }
+
+// A preview spends each credit once, and what its invoice gives back pays the upcoming one: all are due what came when nothing else
+// happened. The draft of the month before takes its credits first.
+func TestPreviewsOfCredits(t *testing.T) {
+	t.Parallel()
+	n := scheduledNode(t, pgtest.NewDatabase(t))
+	n.want(201, "PUT", "/v1/plans/dear", `{"name":"P","currency":"USD","interval":"month","base_price_minor":65000,"base_in":"advance","base_every":12}`)
+	foreseen := make(map[string]string)
+	due := func(i any) string {
+		invoice := i.(map[string]any)
+		return fmt.Sprint(invoice["period_end"], ": ", invoice["credits_minor"], ", ", invoice["amount_due_minor"], "; ")
+	}
+	for customer, plan := range map[string]string{"credited": "small", "year": "dear"} {
+		n.want(201, "PUT", "/v1/customers/"+customer, `{"name":"C","plan":"`+plan+`","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
+		n.bill(200, customer, `{"buyer":{"name":"B"},"taxes":[{"name":"VAT","percent":"21"}]}`)
+	}
+	n.settled("2026-02-27T00:00:00Z")
+	n.want(201, "POST", "/v1/customers/credited/credits", `{"amount_minor":1777,"currency":"USD","kind":"promotional","id":"k"}`)
+	n.settled("2026-03-01T00:30:00Z")
+	for _, customer := range []string{"credited", "year"} {
+		to := map[string]string{"credited": "large", "year": "small"}[customer]
+		got := n.want(200, "POST", "/v1/customers/"+customer+"/preview", `{"plan":"`+to+`","change":"now"}`)
+		foreseen[customer] = due(got.json["invoice"]) + due(got.json["upcoming"])
+		tag := n.want(200, "GET", "/v1/customers/"+customer, "").header.Get("ETag")
+		n.want(200, "PUT", "/v1/customers/"+customer, `{"name":"C","plan":"`+to+`","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock","change":"now"}`,
+			"If-Match", tag)
+	}
+	n.settled("2026-04-02T00:00:00Z")
+	for customer, was := range foreseen {
+		came := ""
+		for _, i := range n.want(200, "GET", "/v1/customers/"+customer+"/invoices", "").json["items"].([]any) {
+			if end := i.(map[string]any)["period_end"].(string); end > "2026-03-01T00:00:00Z" && end <= "2026-04-01T00:00:00Z" {
+				came += due(i)
+			}
+		}
+		if came != was {
+			t.Errorf("%s: foreseen was %s there is %s", customer, was, came)
+		}
+	}
+}

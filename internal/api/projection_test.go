@@ -113,3 +113,41 @@ func TestNoProjection(t *testing.T) {
 	}
 	n.want(404, "GET", "/v1/customers/nobody/invoices/upcoming?projection=true", "")
 }
+
+// A projection stops at a cap and at a hard limit that ends with the period, and what passed them stays. Other limits are no bound: a
+// soft one, one of each day, and one of each value of an attribute.
+func TestProjectionStops(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.projecting()
+	n.want(201, "PUT", "/v1/plans/bounded", `{"name":"Pro","currency":"USD","interval":"month","limits":[
+		{"name":"month","meter":"requests","algorithm":"fixed_window","limit":1000,"window":"billing_period"},
+		{"name":"soft","meter":"exports","algorithm":"fixed_window","limit":1,"window":"billing_period","mode":"soft"},
+		{"name":"day","meter":"exports","algorithm":"fixed_window","limit":1000,"window":"calendar_day"},
+		{"name":"each","meter":"exports","algorithm":"fixed_window","limit":1000,"window":"billing_period","per":"who"}],
+		"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"},{"meter":"exports","model":"per_unit","unit_price":"0.01"},
+			{"meter":"tokens","model":"per_unit","unit_price":"0.02"}]}`)
+	n.want(201, "PUT", "/v1/customers/new", `{"name":"x","plan":"bounded","timezone":"UTC","billing_anchor":"2026-01-01T00:00:00","test_clock":"c"}`)
+	n.bill(200, "new", `{"starts_at":"2026-01-01T00:00:00Z"}`)
+	n.want(201, "PUT", "/v1/customers/new/caps/tokens", `{"amount_minor":2000}`)
+	n.clock("2026-01-11T00:00:00Z")
+	use := func(meter string, cost int, more string) {
+		t.Helper()
+		n.want(200, "POST", "/v1/hits", fmt.Sprintf(`{"customer":"new","meter":%q,"cost":%d%s}`, meter, cost, more))
+	}
+	for meter, cost := range map[string]int{"requests": 900, "exports": 900, "tokens": 987} {
+		use(meter, cost, "")
+	}
+	projected := func(when, want string) {
+		t.Helper()
+		got := n.want(200, "GET", "/v1/customers/new/invoices/upcoming?projection=true", "").json["projection"]
+		if is := shown(got); is != want {
+			t.Errorf("%s: %s, not %s", when, is, want)
+		}
+	}
+	projected("with some left", "usage requests 1000 1000; usage exports 2790 2790; usage tokens 1000 2000; ")
+	n.want(201, "POST", "/v1/reservations", `{"customer":"new","meter":"requests","cost":90,"ttl_ms":60000}`)
+	projected("with some reserved", "usage requests 1000 1000; usage exports 2790 2790; usage tokens 1000 2000; ")
+	use("tokens", 20, `,"overrun":true`)
+	projected("past a cap", "usage requests 1000 1000; usage exports 2790 2790; usage tokens 1007 2014; ")
+}

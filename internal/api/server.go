@@ -65,9 +65,10 @@ func New(options Options) *Server {
 		options.Version = "dev"
 	}
 	shared := serve.New(options.Options)
+	limits := &usage.Room{Server: shared}
 	s := &Server{
-		Server: shared, hits: hits.New(shared), usage: &usage.Room{Server: shared}, drafts: drafts.New(shared),
-		admin: &admin.Room{Server: shared, Portal: options.Portal}, billing: &billing.Room{Server: shared, Limits: (&usage.Room{Server: shared}).LimitsIn},
+		Server: shared, hits: hits.New(shared), usage: limits, drafts: drafts.New(shared),
+		admin: &admin.Room{Server: shared, Portal: options.Portal}, billing: &billing.Room{Server: shared, Limits: limits.LimitsIn, Left: limits.LeftIn},
 		imports: imports.New(shared),
 		hooks:   &webhooks.Room{Server: shared, Webhooks: options.Webhooks, Sender: options.Sender},
 		router:  chi.NewRouter(),

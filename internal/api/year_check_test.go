@@ -138,6 +138,9 @@ func (c *guest) know(invoices []yearInvoice) {
 			c.group.t.Fatalf("%s: number %q of %s, which %s has", c.Key, i.Number, text, of)
 		case i.Number != "":
 			c.group.number[i.Number] = i.ID
+			if !taken && i.shown.Kind != "credit_note" {
+				c.addsUp(i.ID)
+			}
 		}
 	}
 	for _, i := range c.Invoices() {
@@ -148,6 +151,22 @@ func (c *guest) know(invoices []yearInvoice) {
 		for _, id := range ids[text] {
 			c.ids[i] = id
 		}
+	}
+}
+
+// addsUp computes each line of an invoice from its paper alone.
+func (c *guest) addsUp(id string) {
+	c.group.t.Helper()
+	_, page, _ := c.group.text("GET", "/v1/invoices/"+id+".html", "")
+	lines, err := oracle.OnPaper(page, c.Exponent)
+	if err != nil {
+		c.fail("%s: %v", id, err)
+	}
+	for _, line := range lines {
+		if line.Minor != line.Printed {
+			c.fail("the paper of %s prints %d, and its words come to %d: %s", id, line.Printed, line.Minor, line.Words)
+		}
+		c.group.done(fmt.Sprintf("a line computed from its paper: %t", line.FromWords))
 	}
 }
 

@@ -143,9 +143,10 @@ type Line struct {
 	Before      int64  // of a correction: the quantity that was billed before it
 	OfLine      int    // of a credit note: the line that is credited
 	Level       LineLevel
+	Part        *Part  // of a whole period; nil: all of it, or the line is of no time
+	WholeMinor  *int64 // what the whole period costs, see client.Line; nil: no price of a whole period made the amount
 
-	// Of unused, the line of base in advance that it gives back, by its invoice's id. "" where nodes of
-	// before wrote it.
+	// BaseInvoice and BaseLine name the line of base in advance that a line unused gives back. They are empty on other lines.
 	BaseInvoice string
 	BaseLine    int
 }
@@ -153,6 +154,20 @@ type Line struct {
 // LineLevel is what a line of a level meter's usage bills: which level of the period, see
 // plans.Price.LevelBy, and that level with 6 digits after the point. Both are empty on other lines.
 type LineLevel struct{ By, Exact string }
+
+// Part is the part [From, To) of a whole period [OfFrom, OfTo), µs.
+type Part struct {
+	From   int64 `json:"from"`
+	To     int64 `json:"to"`
+	OfFrom int64 `json:"of_from"`
+	OfTo   int64 `json:"of_to"`
+}
+
+// SamePart reports whether two parts, or two whole ones, are equal.
+func SamePart(p, other *Part) bool { return alike(p, other) }
+
+// SameWhole reports whether two prices of whole periods are equal.
+func SameWhole(minor, other *int64) bool { return alike(minor, other) }
 
 // What holds the amount of a line of usage.
 const (

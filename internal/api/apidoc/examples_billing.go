@@ -14,11 +14,11 @@ const invoiceExample = `{
     {"n": 1, "kind": "base", "meter": null, "description": "Base price, Pro",
      "from": "2026-10-01T00:00:00Z", "to": "2026-11-01T00:00:00Z", "quantity": 0, "included": 0,
      "plan_version": 1, "tiers": [], "amount_minor": 2000, "of_invoice": null,
-     "unit_price": null, "package_size": null, "package_price": null, "level": null, "applied": null},
+     "unit_price": null, "package_size": null, "package_price": null, "level": null, "applied": null, "part": null, "whole_minor": 2000},
     {"n": 2, "kind": "usage", "meter": "requests", "description": "requests: 103 × request",
      "from": "2026-10-01T00:00:00Z", "to": "2026-11-01T00:00:00Z", "quantity": 103, "included": 3,
      "plan_version": 1, "tiers": [], "amount_minor": 100, "of_invoice": null,
-     "unit_price": "0.01", "package_size": null, "package_price": null, "level": null, "applied": null}
+     "unit_price": "0.01", "package_size": null, "package_price": null, "level": null, "applied": null, "part": null, "whole_minor": null}
   ],
   "subtotal_minor": 2100,
   "taxes": [{"name": "VAT", "percent": "19", "base_minor": 2100, "tax_minor": 399}],
@@ -52,7 +52,7 @@ const ownPriceExample = `{
   "meter": "requests", "model": "per_unit", "unit_price": "0.0003", "included": 1000, "from": "2026-12-01T00:00:00Z"
 }`
 
-const capExample = `{"meter": "requests", "amount_minor": 5000, "units": 5003}`
+const capExample = `{"meter": "requests", "amount_minor": 5000, "units": 5003, "reason": null}`
 
 const sellerExample = `{
   "key": "default", "name": "Quota Ltd", "address": ["1 High Street"], "country": "DE", "tax_id": "DE987654321",

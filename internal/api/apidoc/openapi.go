@@ -80,6 +80,11 @@ func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
 	describePlans(schemas.Map())
 	describeAudit(schemas.Map()["Audit"])
 	orNull(schemas.Map()["Line"], "level")
+	orNull(schemas.Map()["Line"], "part")
+	schemas.Map()["TierLine"].Properties["quantity"] = &huma.Schema{
+		AnyOf:       []*huma.Schema{{Type: huma.TypeInteger, Format: "int64"}, {Type: huma.TypeString, Pattern: `^[0-9]+\.[0-9]{6}$`}},
+		Description: "The units in the tier. Of a level meter, the number is a string with 6 digits after the point.",
+	}
 	orNull(schemas.Map()["Preview"], "invoice")
 	orNull(schemas.Map()["Preview"], "upcoming")
 	describeEvent(schemas)

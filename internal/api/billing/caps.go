@@ -8,13 +8,14 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 )
 
 func showCap(c *accounts.Cap) client.Cap {
-	return client.Cap{Meter: c.Meter, AmountMinor: c.AmountMinor, Units: c.Units}
+	return client.Cap{Meter: c.Meter, AmountMinor: c.AmountMinor, Units: c.Units, Reason: respond.OrNull(c.Reason)}
 }
 
 func (s *Room) putCap(c *serve.Call) (serve.Answer, error) {

@@ -1,8 +1,11 @@
 package billing
 
 import (
+	"context"
 	"net/http"
 	"strconv"
+
+	"github.com/jackc/pgx/v5"
 
 	"quotad/client"
 	"quotad/internal/api/problem"
@@ -83,8 +86,15 @@ func showLine(l *billing.Line) client.Line {
 		OfInvoice: respond.OrNull(l.Corrects()),
 		UnitPrice: respond.OrNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: respond.OrNull(l.PackagePrice),
 		Applied: respond.OrNull(l.Applied),
-		Level:   levelOf(l),
+		Level:   levelOf(l), Part: shownPart(l), WholeMinor: l.WholeMinor,
 	}
+}
+
+func shownPart(l *billing.Line) *client.Part {
+	if l.Part == nil {
+		return nil
+	}
+	return &client.Part{From: respond.Time(l.Part.From), To: respond.Time(l.Part.To), OfFrom: respond.Time(l.Part.OfFrom), OfTo: respond.Time(l.Part.OfTo)}
 }
 
 func levelOf(l *billing.Line) *client.LineLevel {
@@ -158,7 +168,9 @@ func (s *Room) upcomingInvoice(c *serve.Call) (serve.Answer, error) {
 	if !project {
 		return invoiceAnswer(s.Invoices.Upcoming(c.Ctx(), key))
 	}
-	soFar, projected, err := s.Invoices.Projection(c.Ctx(), key)
+	soFar, projected, err := s.Invoices.Projection(c.Ctx(), key, func(ctx context.Context, tx pgx.Tx, end int64) (map[string]int64, error) {
+		return s.Left(ctx, tx, key, end)
+	})
 	if err != nil {
 		return serve.Answer{}, err
 	}

@@ -20,6 +20,8 @@ type Room struct {
 	// Limits are the limits of a customer as a transaction sees them, as the quota answer has them. over
 	// says why nobody waits for the answer any more, or nil.
 	Limits func(ctx context.Context, tx pgx.Tx, customer string, over func() error) (json.MarshalerTo, error)
+	// Left is how many units of each meter a customer may still use before an instant, µs, as a transaction sees its limits.
+	Left func(ctx context.Context, tx pgx.Tx, customer string, end int64) (map[string]int64, error)
 }
 
 // Routes are those of the room. A nil Room describes them.

@@ -199,6 +199,11 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 // no attributes: limits per attribute show the empty value. over says why nobody waits for the answer any
 // more, or nil.
 func (s *Room) LimitsIn(ctx context.Context, tx pgx.Tx, key string, over func() error) (json.MarshalerTo, error) {
+	standings, err := s.standingsIn(ctx, tx, key)
+	return limitList{standings, over}, err
+}
+
+func (s *Room) standingsIn(ctx context.Context, tx pgx.Tx, key string) ([]standing, error) {
 	account, err := s.Catalog.MetersIn(ctx, tx, key)
 	if err != nil {
 		return nil, err
@@ -212,5 +217,27 @@ func (s *Room) LimitsIn(ctx context.Context, tx pgx.Tx, key string, over func() 
 		return nil, err
 	}
 	standings, _, err := s.standings(ctx, &quota.View{From: tx, Now: now}, account)
-	return limitList{standings, over}, err
+	return standings, err
+}
+
+// LeftIn returns how many units of each meter a customer may still use before an instant, µs: what its cap, and each hard limit whose
+// window does not end before, leave. What open reservations hold may be used, too. A meter that nothing bounds is not there, and
+// limits per attribute are not looked at.
+func (s *Room) LeftIn(ctx context.Context, tx pgx.Tx, key string, end int64) (map[string]int64, error) {
+	standings, err := s.standingsIn(ctx, tx, key)
+	left := make(map[string]int64)
+	for i := range standings {
+		st := &standings[i]
+		for n := range st.Decision.NumViews() {
+			v := st.Decision.View(n)
+			if v.Limit.Mode != model.Hard || v.Limit.Algorithm != model.FixedWindow || v.Limit.Per != "" || v.ResetAt < end {
+				continue
+			}
+			most := v.Remaining + v.Reserved
+			if so, bound := left[st.Meter.Key]; !bound || most < so {
+				left[st.Meter.Key] = most
+			}
+		}
+	}
+	return left, err
 }

@@ -19,10 +19,16 @@ import (
 type Cap struct {
 	Meter       string
 	AmountMinor int64
-	// Units is how many that is in the period that runs, else in the one that comes first; nil: no number
-	// of units costs more.
-	Units *int64
+	// Units is how many that is in the period that runs, else in the one that comes first. If Units is nil, Reason says why.
+	Units  *int64
+	Reason string // CapNoBound or CapNoPeriod
 }
+
+// Why a cap has no number of units.
+const (
+	CapNoBound  = "no-bound"  // no number of units costs more
+	CapNoPeriod = "no-period" // no billing period is open or comes
+)
 
 const readCaps = `
 	SELECT customer_id, meter, amount_minor FROM caps WHERE customer_id = ANY ($1) AND ($2 = '' OR meter = $2) ORDER BY customer_id, meter`
@@ -34,6 +40,7 @@ func capsOf(ctx context.Context, q postgres.Querier, customers []int64, meter st
 	var c Cap
 	err := postgres.ForEach(ctx, q, []any{&customer, &c.Meter, &c.AmountMinor}, func() error {
 		found := c
+		found.Reason = CapNoPeriod
 		all[customer] = append(all[customer], &found)
 		return nil
 	}, readCaps, customers, meter)
@@ -146,6 +153,9 @@ func (h *Hooks) measure(ctx context.Context, q postgres.Querier, c *Customer, li
 		if one.Units, _, err = terms[0].Cap(one.Meter, one.AmountMinor); err != nil {
 			return err
 		}
+		if one.Reason = ""; one.Units == nil {
+			one.Reason = CapNoBound
+		}
 	}
 	return nil
 }
@@ -212,7 +222,7 @@ func (as *Accounts) PutCap(ctx context.Context, key, meter string, amount int64)
 		if err := as.capped(ctx, w, c, line, of, meter); err != nil {
 			return err
 		}
-		created, is = old == nil, &Cap{Meter: meter, AmountMinor: amount}
+		created, is = old == nil, &Cap{Meter: meter, AmountMinor: amount, Reason: CapNoPeriod}
 		if err := as.measure(ctx, w, c, line, []*Cap{is}); err != nil {
 			return err
 		}

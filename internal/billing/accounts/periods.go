@@ -320,7 +320,7 @@ func queueVersions(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) 
 const advanceLines = `
 	SELECT w.n, l.from_at, l.to_at, l.plan_version, l.amount_minor, l.amount_minor + coalesce((
 		SELECT sum(c.amount_minor) FROM invoice_lines c JOIN invoices ci ON ci.id = c.invoice_id AND ci.kind = 'credit_note'
-		WHERE c.of_invoice = i.id AND c.of_line = l.n), 0), i.id::text, l.n
+		WHERE c.of_invoice = i.id AND c.of_line = l.n), 0), i.id::text, l.n, l.part, l.whole_minor
 	FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::integer[], $5::bigint[], $6::boolean[])
 		WITH ORDINALITY AS w (customer, chain, first, own, start_at, late, n)
 	JOIN LATERAL (
@@ -391,8 +391,9 @@ func QueueHeld(b *pgx.Batch, of []Holder) {
 	var n int
 	var a assembly.Advance
 	var amount int64
-	postgres.QueueEach(b, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor, &a.Invoice, &a.Line}, func() error {
+	postgres.QueueEach(b, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor, &a.Invoice, &a.Line, &a.Part, &a.WholeMinor}, func() error {
 		found[n-1](a, amount)
+		a.Part, a.WholeMinor = nil, nil // the next line's are others
 		return nil
 	}, advanceLines, customers, chains, firsts, owns, starts, late)
 }

@@ -70,7 +70,7 @@ func (a *assembling) period() error {
 		a.lines = append(a.lines, line)
 		rated += line.AmountMinor // at most 10¹⁵ each, so many prices would be too large anyway
 	}
-	a.add(t.line(billing.LineMinimum, "Difference to the minimum price, "+t.Plan.name(), p.Start, p.End), rating.Lift(rated, t.minimum()))
+	a.add(t.minimumLine(), rating.Lift(rated, t.minimum()))
 	a.unused(t, &a.in.Held, "")
 	a.goneOn()
 	a.advanceBase(a.in.Next)
@@ -113,6 +113,7 @@ func (a *assembling) unused(t *Terms, held *Held, void string) {
 	}
 	for _, held := range held.Replaced {
 		line := t.line(billing.LineUnused, "Unused base price, changed at once", held.From, held.To)
+		line.Part, line.WholeMinor = held.Part, held.WholeMinor
 		a.giveBack(line, held, held.LeftMinor, void)
 	}
 }
@@ -363,6 +364,19 @@ func Apply(credits []billing.Credit, currency string, open, at int64) []Entry {
 		open -= amount
 	}
 	return entries
+}
+
+// Booked returns credits as they are once entries have been booked: with what is left of each. credits stays as it is.
+func Booked(credits []billing.Credit, entries []Entry) []billing.Credit {
+	after := slices.Clone(credits)
+	for _, e := range entries {
+		for i := range after {
+			if after[i].ID == e.Credit {
+				after[i].LeftMinor += e.AmountMinor
+			}
+		}
+	}
+	return after
 }
 
 // CreditsAt is the instant, in µs, at which a credit must not have expired to pay an invoice:

@@ -51,9 +51,10 @@ func digestOf(l *billing.Line) digestLine {
 		l.PlanVersion, make([]digestTier, len(l.Tiers)), l.AmountMinor, l.OfInvoice, l.OfLine, l.Before,
 		digestPrice{l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied},
 		digestLevel{l.Level.By, l.Level.Exact},
+		(*digestPart)(l.Part), l.WholeMinor,
 	}
 	for i, t := range l.Tiers {
-		line.Tiers[i] = digestTier{t.UpTo, t.Quantity, t.Amount, t.UnitPrice, t.FlatPrice}
+		line.Tiers[i] = digestTier{t.UpTo, string(t.Quantity), t.Amount, t.UnitPrice, t.FlatPrice}
 	}
 	return line
 }
@@ -113,13 +114,17 @@ type digestLine struct {
 	Before             int64
 	Price              digestPrice
 	Level              digestLevel
+	Part               *digestPart
+	WholeMinor         *int64
 }
+
+type digestPart struct{ From, To, OfFrom, OfTo int64 }
 
 type digestLevel struct{ By, Exact string }
 
 type digestTier struct {
 	UpTo      *int64
-	Quantity  int64
+	Quantity  string
 	Amount    string
 	UnitPrice string
 	FlatPrice *string

@@ -90,6 +90,8 @@ type Advance struct {
 	LeftMinor   int64 // its amount, less what credit notes took of it; 0 or more
 	Invoice     string
 	Line        int
+	Part        *billing.Part // as the line has it
+	WholeMinor  *int64        // as the line has it
 }
 
 // GoneOn is a closed period whose own invoice is void.

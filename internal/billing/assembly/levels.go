@@ -39,7 +39,7 @@ func (t *Terms) LevelLine(meter plans.Meter, level rating.Level) (line billing.L
 		return billing.Line{}, false, err
 	}
 	line = t.line(billing.LineUsage, named(meter)+": "+heldText(price.LevelBy(), level, meter.Unit), t.Period.Start, t.Period.End)
-	line.Meter, line.Quantity, line.Included = meter.Key, level.Quantity(), rated.Included
+	line.Meter, line.Quantity, line.Included, line.Part = meter.Key, level.Quantity(), rated.Included, partOf(t.own())
 	line.Level = billing.LineLevel{By: price.LevelBy(), Exact: level.String()}
 	if t.Period.Trial {
 		line.Description += ", trial"

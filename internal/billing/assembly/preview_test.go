@@ -33,8 +33,8 @@ func TestTheUsageLineAloneIsThatOfTheInvoice(t *testing.T) {
 	}
 	same(t, "included", line.Included, int64(10))
 	if want := []billing.TierLine{
-		{UpTo: ptr(int64(10)), Quantity: 10, Amount: "10", UnitPrice: "1"},
-		{Quantity: 12_325, Amount: "63.625", UnitPrice: "0.005", FlatPrice: ptr("2")},
+		{UpTo: ptr(int64(10)), Quantity: "10", Amount: "10", UnitPrice: "1"},
+		{Quantity: "12325", Amount: "63.625", UnitPrice: "0.005", FlatPrice: ptr("2")},
 	}; !reflect.DeepEqual(line.Tiers, want) {
 		t.Errorf("tiers %+v", line.Tiers)
 	}

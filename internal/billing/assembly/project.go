@@ -15,9 +15,9 @@ const (
 
 // Projected is the input of the invoice that the period would have if its usage went on to the
 // period's end at the pace of the period so far. Only the usage is another one: all else stays as it
-// is. now is an instant of the period, µs. ok is false while less than ten minutes or a hundredth of
-// the period has passed.
-func (in Input) Projected(now int64) (projected Input, ok bool) {
+// is. now is an instant of the period, µs. left is how many units of a meter may still be used in the period: its usage stops there. A
+// meter that left lacks has no such bound. ok is false while less than ten minutes or a hundredth of the period has passed.
+func (in Input) Projected(now int64, left map[string]int64) (projected Input, ok bool) {
 	p := &in.Terms.Period
 	elapsed, whole := now-p.Start, p.End-p.Start
 	if elapsed < leastElapsed || elapsed < whole/leastShare || elapsed > whole {
@@ -25,7 +25,11 @@ func (in Input) Projected(now int64) (projected Input, ok bool) {
 	}
 	in.Usage = maps.Clone(in.Usage)
 	for meter, units := range in.Usage {
-		in.Usage[meter] = extrapolated(units, elapsed, whole)
+		more := extrapolated(units, elapsed, whole)
+		if most, bound := left[meter]; bound && more > units && more-units > most {
+			more = units + most
+		}
+		in.Usage[meter] = more
 	}
 	return in, true
 }

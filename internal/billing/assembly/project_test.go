@@ -23,7 +23,7 @@ func TestAProjectionIsTheInvoiceOfMoreUsage(t *testing.T) {
 	in.Account.Taxes = []billing.TaxRate{{Name: "VAT", Percent: "19"}}
 	in.Credits = []billing.Credit{{ID: "k", Kind: billing.CreditPaid, AmountMinor: 100, LeftMinor: 100, Currency: "USD"}}
 	same(t, "so far", lines(made(t, in)), "1 base 0-30 1000\n2 usage b 0-30 400/0 500\n3 usage a 0-30 101/100 10\n4 minimum 0-30 1490\n5 charge 0-0 700")
-	projected, ok := in.Projected(10 * day)
+	projected, ok := in.Projected(10*day, nil)
 	if !ok {
 		t.Fatal("no projection")
 	}
@@ -32,10 +32,10 @@ func TestAProjectionIsTheInvoiceOfMoreUsage(t *testing.T) {
 	same(t, "projected", lines(inv), "1 base 0-30 1000\n2 usage b 0-30 1200/0 1000\n3 usage a 0-30 303/100 2030\n4 charge 0-0 700")
 	same(t, "sums", sums(inv), "4730 + 899 = 5629 - 100 = 5529")
 	same(t, "the input's usage", fmt.Sprint(in.Usage), "map[a:101 b:400]")
-	at, _ := in.Projected(30*day - 1)
+	at, _ := in.Projected(30*day-1, nil)
 	same(t, "at the end", fmt.Sprint(at.Usage), "map[a:101 b:400]")
 	in.Terms = trial(in.Terms)
-	projected, _ = in.Projected(10 * day)
+	projected, _ = in.Projected(10*day, nil)
 	same(t, "in a trial", lines(made(t, projected)), "1 usage b 0-30 1200/0 0\n2 usage a 0-30 303/100 0\n3 charge 0-0 700")
 }
 
@@ -56,7 +56,7 @@ func TestAProjectionNeedsTime(t *testing.T) {
 		{ending(terms(version(t, nil), 10, 11), 60*minute), 61 * minute, false}, // it is over
 		{terms(version(t, nil), 0, 30), -1, false},
 	} {
-		if _, ok := period(c.of).Projected(c.of.Period.Start + c.after); ok != c.ok {
+		if _, ok := period(c.of).Projected(c.of.Period.Start+c.after, nil); ok != c.ok {
 			t.Errorf("%d µs of %d: %v", c.after, c.of.Period.End-c.of.Period.Start, ok)
 		}
 	}
@@ -76,7 +76,7 @@ func TestProjectedUsageIsExact(t *testing.T) {
 		units := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-10, 1_000_000)).Draw(t, "units")
 		in := period(ending(terms(version(t, nil), 0, 30), whole))
 		in.Usage = map[string]int64{"a": units}
-		projected, ok := in.Projected(elapsed)
+		projected, ok := in.Projected(elapsed, nil)
 		if elapsed > whole || elapsed < whole/100 {
 			if ok {
 				t.Fatal("a projection of no time")

@@ -66,7 +66,7 @@ func (r *rerating) usage(lines []billing.Line) {
 			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's time, plan version or tiers are not those of the period."})
 		case again.Quantity != l.Quantity || again.Level != l.Level:
 			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's quantity is not the level that it says, or the price is of another level."})
-		case again.Priced != l.Priced || again.Applied != l.Applied:
+		case again.Priced != l.Priced || again.Applied != l.Applied || !billing.SamePart(again.Part, l.Part) || !billing.SameWhole(again.WholeMinor, l.WholeMinor):
 			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line says another price than the period has."})
 		}
 	}

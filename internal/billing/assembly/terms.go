@@ -182,7 +182,7 @@ func (t *Terms) UsageLine(meter plans.Meter, quantity int64) (line billing.Line,
 		return billing.Line{}, false, err
 	}
 	line = t.line(billing.LineUsage, named(meter)+": "+counted(quantity, meter.Unit), t.Period.Start, t.Period.End)
-	line.Meter, line.Quantity, line.Included = meter.Key, quantity, rated.Included
+	line.Meter, line.Quantity, line.Included, line.Part = meter.Key, quantity, rated.Included, partOf(t.own())
 	if err = cmp.Or(err, tooMany(quantity)); t.Period.Trial {
 		line.Description += ", trial"
 		return line, true, tooMany(quantity)
@@ -193,7 +193,7 @@ func (t *Terms) UsageLine(meter plans.Meter, quantity int64) (line billing.Line,
 
 // rate has a line say what a price makes of its quantity.
 func rate(line *billing.Line, price *rating.Price, rated *rating.Line) {
-	line.Priced, line.Applied, line.AmountMinor = price.Priced(), rated.Applied, rated.AmountMinor
+	line.Priced, line.Applied, line.WholeMinor, line.AmountMinor = price.Priced(), rated.Applied, rated.WholeMinor, rated.AmountMinor
 	for _, tier := range rated.Tiers {
 		line.Tiers = append(line.Tiers, billing.TierLine(tier))
 	}
@@ -216,7 +216,7 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 	meter.Key = c.Meter
 	delta := c.Now - c.Counted
 	line = c.Of.line(billing.LineCorrection, "", c.Of.Period.Start, c.Of.Period.End)
-	line.Meter, line.OfInvoice, line.Quantity, line.Before = c.Meter, c.OfInvoice, delta, c.Counted
+	line.Meter, line.OfInvoice, line.Quantity, line.Before, line.Part = c.Meter, c.OfInvoice, delta, c.Counted, partOf(c.Of.own())
 	line.Description = fmt.Sprintf("Correction of invoice %s, %s: %s", of, named(meter), counted(delta, meter.Unit))
 	if err := tooMany(c.Now); err != nil || (delta > 0) != (c.Now > c.Counted) {
 		return line, true, rating.ErrTooLarge // a count is full, or their difference has 64 bits
@@ -245,7 +245,25 @@ func tooMany(quantity int64) error {
 func (t *Terms) baseLine(kind, description string, from, to int64) billing.Line {
 	line := t.line(kind, description+", "+t.basePlan().name(), from, to)
 	line.PlanVersion = t.basePlan().Version
+	b := t.Period.BaseOf()
+	line.Part = partOf(rating.Span{Start: b.FullStart, End: b.FullEnd, From: from, To: to})
+	line.WholeMinor = &t.basePlan().Document.BasePriceMinor
 	return line
+}
+
+// minimumLine is the line that lifts a period to the plan's minimum, without its amount.
+func (t *Terms) minimumLine() billing.Line {
+	line := t.line(billing.LineMinimum, "Difference to the minimum price, "+t.Plan.name(), t.Period.Start, t.Period.End)
+	line.Part, line.WholeMinor = partOf(t.own()), &t.Plan.Document.MinimumMinor
+	return line
+}
+
+// partOf returns the part of the whole period that a span is, nil if the span is all of it.
+func partOf(s rating.Span) *billing.Part {
+	if s.From == s.Start && s.To == s.End {
+		return nil
+	}
+	return &billing.Part{From: s.From, To: s.To, OfFrom: s.Start, OfTo: s.End}
 }
 
 // line is a line of the terms, without quantity and amount.

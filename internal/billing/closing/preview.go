@@ -2,7 +2,6 @@ package closing
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,7 +14,8 @@ import (
 // previewPeriods bounds how many periods a preview closes: each takes some 20 ms, in which admins wait.
 const previewPeriods = 24
 
-// Preview is what a change would make.
+// Preview is what a change would make. Drafts are finalized in their order and before the period that runs from At on ends,
+// so each invoice has only the credits that the drafts before it leave.
 type Preview struct {
 	At       int64            // when it counts, µs by the customer's clock
 	Invoice  *billing.Invoice // the draft of the period that ends there, with the usage so far; nil: none is made
@@ -43,6 +43,7 @@ func (w *Worker) Preview(ctx context.Context, key string, t *accounts.Trial, loo
 // foresee does all steps of a customer up to an instant, and assembles the invoice of the period after it.
 func (w *Worker) foresee(ctx context.Context, tx pgx.Tx, customer int64, p *Preview) error {
 	ids := []int64{customer}
+	draft := "" // the id of the invoice of the period that ends at the instant
 	for closed := 0; ; {
 		b := new(pgx.Batch)
 		read, next := accounts.QueueCustomers(b, ids, p.At), accounts.QueueStepsAtOnce(b, ids, p.At)
@@ -55,7 +56,7 @@ func (w *Worker) foresee(ctx context.Context, tx pgx.Tx, customer int64, p *Prev
 		}
 		c.Now = max(c.Now, p.At)
 		if s.Kind == "" || s.At > p.At {
-			return w.foreseeNext(ctx, tx, c, p)
+			return w.foreseeNext(ctx, tx, c, draft, p)
 		}
 		if s.Kind == accounts.StepClose {
 			if closed++; closed > previewPeriods {
@@ -67,7 +68,7 @@ func (w *Worker) foresee(ctx context.Context, tx pgx.Tx, customer int64, p *Prev
 			return err
 		}
 		if t := j.task; s.Kind == accounts.StepClose && t.Period.End == p.At && !t.Empty() {
-			p.Invoice = &t.Result.Invoice
+			p.Invoice, draft = &t.Result.Invoice, t.Result.Invoice.ID
 			p.Invoice.ID = "" // it goes with the transaction
 		}
 	}
@@ -93,22 +94,26 @@ func (w *Worker) foreseeStep(ctx context.Context, tx pgx.Tx, kind string, j *job
 	return err
 }
 
-// foreseeNext assembles the invoice of the period that runs at the instant of a change, if one does.
-func (w *Worker) foreseeNext(ctx context.Context, tx pgx.Tx, c *accounts.Customer, p *Preview) error {
-	if c.Open == nil || c.Open.Start > p.At {
-		return nil
+// foreseeNext assembles the invoice of the period that runs at the instant of a change, if one does, after all drafts. draft is the
+// id of p.Invoice.
+func (w *Worker) foreseeNext(ctx context.Context, tx pgx.Tx, c *accounts.Customer, draft string, p *Preview) error {
+	var next *invoices.Task
+	if c.Open != nil && c.Open.Start <= p.At {
+		lines, err := accounts.Timelines(ctx, tx, map[int64]*accounts.Customer{c.ID: c})
+		if err != nil {
+			return err
+		}
+		next = invoices.PeriodTask(c, lines[c.ID], c.Open, 0)
 	}
-	lines, err := accounts.Timelines(ctx, tx, map[int64]*accounts.Customer{c.ID: c})
+	drafts, err := w.invoices.AssembleAfterDrafts(ctx, tx, c, next)
 	if err != nil {
 		return err
 	}
-	t := invoices.PeriodTask(c, lines[c.ID], c.Open, 0)
-	if err := w.invoices.Assemble(ctx, tx, []*invoices.Task{t}); err != nil {
-		return err
+	if again := drafts[draft]; again != nil {
+		p.Invoice.CreditsMinor, p.Invoice.AmountDueMinor = again.CreditsMinor, again.AmountDueMinor
 	}
-	if t.Err != nil {
-		return fmt.Errorf("the invoice after the change: %w", t.Err)
+	if next != nil {
+		p.Upcoming = &next.Result.Invoice
 	}
-	p.Upcoming = &t.Result.Invoice
 	return nil
 }

@@ -17,6 +17,7 @@ var lineHeader = []string{
 	"invoice", "number", "status", "customer", "n", "kind", "meter", "description", "from", "to",
 	"quantity", "included", "plan_version", "currency", "amount_minor", "amount", "of_invoice",
 	"unit_price", "package_size", "package_price", "tiers", "applied", "level_by", "level",
+	"part_from", "part_to", "part_of_from", "part_of_to", "part", "whole_minor", "whole",
 }
 
 // CSV is the lines of an invoice, a row each below a header, as RFC 4180 has it. amount_minor is
@@ -28,15 +29,30 @@ func CSV(inv *billing.Invoice) ([]byte, error) {
 	rows = append(rows, lineHeader)
 	for i := range inv.Lines {
 		l := &inv.Lines[i]
-		rows = append(rows, []string{
+		rows = append(rows, append([]string{
 			cell(inv.ID), cell(inv.Number), inv.Status, cell(inv.CustomerKey), strconv.Itoa(l.N), l.Kind, cell(l.Meter), cell(l.Description), instant(&l.From),
 			instant(&l.To),
 			number(l.Quantity), number(l.Included), strconv.Itoa(l.PlanVersion), inv.Currency, number(l.AmountMinor), rating.Format(l.AmountMinor, exponent),
 			cell(l.Corrects()),
 			l.UnitPrice, aboveZero(l.PackageSize), l.PackagePrice, tierCell(l.Tiers), l.Applied, l.Level.By, l.Level.Exact,
-		})
+		}, partCells(l, exponent)...))
 	}
 	return written(rows)
+}
+
+// partCells are a line's part of a whole period, and what the whole costs.
+func partCells(l *billing.Line, exponent int) []string {
+	cells := make([]string, 7)
+	if p := l.Part; p != nil {
+		for i, at := range []int64{p.From, p.To, p.OfFrom, p.OfTo} {
+			cells[i] = instant(&at)
+		}
+		cells[4] = partText(p, l.Level.By == "")
+	}
+	if l.WholeMinor != nil {
+		cells[5], cells[6] = number(*l.WholeMinor), rating.Format(*l.WholeMinor, exponent)
+	}
+	return cells
 }
 
 // tierCell is the tiers of a line in one cell: "up to 100: 30 × 0.1 + 5 = 8; above 100: …".
@@ -53,7 +69,7 @@ func tierCell(of []billing.TierLine) string {
 		} else {
 			b.WriteString(last)
 		}
-		b.WriteString(": " + number(t.Quantity) + " × " + t.UnitPrice)
+		b.WriteString(": " + string(t.Quantity) + " × " + t.UnitPrice)
 		if t.FlatPrice != nil {
 			b.WriteString(" + " + *t.FlatPrice)
 		}

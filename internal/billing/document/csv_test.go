@@ -197,7 +197,7 @@ func TestLinesSayTheirPriceInCSV(t *testing.T) {
 		}
 	}
 	inv := priced()
-	inv.Lines[4].Tiers = []billing.TierLine{{UpTo: new(int64(5)), Quantity: 5, Amount: "1", UnitPrice: "0.2"}, {Quantity: 2, Amount: "2", UnitPrice: "1"}}
+	inv.Lines[4].Tiers = []billing.TierLine{{UpTo: new(int64(5)), Quantity: "5", Amount: "1", UnitPrice: "0.2"}, {Quantity: "2", Amount: "2", UnitPrice: "1"}}
 	if got, want := ofLines(t, inv)[4]["tiers"], "up to 5: 5 × 0.2 = 1; above 5: 2 × 1 = 2"; got != want {
 		t.Errorf("tiers are %q, want %q", got, want)
 	}

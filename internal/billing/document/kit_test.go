@@ -28,9 +28,9 @@ func sample() billing.Invoice {
 			{
 				Kind: billing.LineUsage, Meter: "requests", Description: "API calls: 1,234,567 × request", From: march, To: end, Quantity: 1234567,
 				Included: 100000, AmountMinor: 79346, Tiers: []billing.TierLine{
-					{UpTo: new(int64(500000)), Quantity: 500000, Amount: "500", UnitPrice: "0.001"},
-					{UpTo: new(int64(1000000)), Quantity: 500000, Amount: "250", UnitPrice: "0.0005"},
-					{Quantity: 134567, Amount: "43.45670", UnitPrice: "0.0003", FlatPrice: new("3.0866")},
+					{UpTo: new(int64(500000)), Quantity: "500000", Amount: "500", UnitPrice: "0.001"},
+					{UpTo: new(int64(1000000)), Quantity: "500000", Amount: "250", UnitPrice: "0.0005"},
+					{Quantity: "134567", Amount: "43.45670", UnitPrice: "0.0003", FlatPrice: new("3.0866")},
 				},
 			},
 			{
@@ -194,15 +194,15 @@ func priced() billing.Invoice {
 	inv := sample()
 	unit := func(price string) billing.Priced { return billing.Priced{UnitPrice: price} }
 	pack := billing.Priced{PackageSize: 1000, PackagePrice: "2"}
-	tier := billing.TierLine{UpTo: new(int64(100)), Quantity: 30, Amount: "8.0000", UnitPrice: "0.1", FlatPrice: new("5")}
+	tier := billing.TierLine{UpTo: new(int64(100)), Quantity: "30", Amount: "8.0000", UnitPrice: "0.1", FlatPrice: new("5")}
 	inv.Lines = []billing.Line{
 		{Meter: "calls", Quantity: 1040, Included: 1000, Priced: unit("0.05"), AmountMinor: 200},
 		{Meter: "idle", Priced: unit("0.05")},
 		{Meter: "mails", Quantity: 2001, Priced: pack, AmountMinor: 600},
 		{Meter: "texts", Quantity: 3, Included: 2, Priced: pack, AmountMinor: 200},
 		{Meter: "space", Quantity: 30, Tiers: []billing.TierLine{tier}, AmountMinor: 800},
-		{Meter: "least", Priced: unit("0.05"), Applied: billing.AppliedMinimum, AmountMinor: 500},
-		{Meter: "most", Quantity: 1000000, Priced: unit("0.05"), Applied: billing.AppliedMaximum, AmountMinor: 350},
+		{Meter: "least", Priced: unit("0.05"), Applied: billing.AppliedMinimum, WholeMinor: new(int64(500)), AmountMinor: 500},
+		{Meter: "most", Quantity: 1000000, Priced: unit("0.05"), Applied: billing.AppliedMaximum, WholeMinor: new(int64(350)), AmountMinor: 350},
 		{Meter: "inside", Quantity: 7, Included: 1000, Priced: unit("0.000001")},
 		{Meter: "given", Quantity: -7, Priced: unit("1")},
 		{Meter: "before", Quantity: 12, AmountMinor: 24},

@@ -1,6 +1,9 @@
 package document
 
 import (
+	"strings"
+
+	"quotad/client"
 	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
@@ -46,30 +49,64 @@ func (a amounts) how(l *billing.Line) (words []string) {
 	if l.Kind == billing.LineCorrection && l.OfLine == 0 {
 		return a.corrected(l)
 	}
-	if l.Level.By != "" {
+	switch {
+	case l.Level.By != "":
 		return a.held(l)
+	case l.Kind == billing.LineBase || l.Kind == billing.LineUnused:
+		return a.base(l)
+	case l.Kind == billing.LineMinimum:
+		return a.minimum(l)
+	case l.Part != nil && l.Kind == billing.LineUsage:
+		words = append(words, "Of the full period: "+partText(l.Part, true))
 	}
 	units := max(0, max(0, l.Quantity)-l.Included)
 	switch {
 	case l.UnitPrice != "":
 		words = append(words, count(units)+" × "+a.exact(l.UnitPrice))
 	case l.PackageSize > 0:
-		begun, packages := units/l.PackageSize, " packages of "
+		begun := units / l.PackageSize
 		if units%l.PackageSize > 0 {
 			begun++
 		}
-		if begun == 1 {
-			packages = " package of "
-		}
-		words = append(words, count(begun)+packages+count(l.PackageSize)+" × "+a.exact(l.PackagePrice))
+		words = append(words, a.packages(begun, l))
 	}
-	switch l.Applied {
-	case billing.AppliedMinimum:
-		words = append(words, "Minimum of "+a.money(l.AmountMinor)+" applied")
-	case billing.AppliedMaximum:
-		words = append(words, "Maximum of "+a.money(l.AmountMinor)+" applied")
+	return append(words, a.applied(l, true)...)
+}
+
+// applied says which minimum or maximum of a full period is the amount. stepwise is that of partText.
+func (a amounts) applied(l *billing.Line, stepwise bool) []string {
+	if l.Applied == "" || l.WholeMinor == nil {
+		return nil
+	}
+	return []string{strings.ToUpper(l.Applied[:1]) + l.Applied[1:] + " of " + a.money(*l.WholeMinor) + times(l.Part, stepwise) + " applied"}
+}
+
+// base says which part of a base price a line charges or gives back. It is empty of a whole one.
+func (a amounts) base(l *billing.Line) (words []string) {
+	if l.WholeMinor == nil {
+		return nil
+	}
+	charged, amount := *l.WholeMinor, max(l.AmountMinor, -l.AmountMinor)
+	if p := l.Part; p != nil {
+		words = append(words, a.money(charged)+times(p, true))
+		charged = rating.Span{Start: p.OfFrom, End: p.OfTo, From: p.From, To: p.To}.Money(charged)
+	}
+	if charged > amount {
+		words = append(words, "No more than "+a.money(amount)+" was left of it")
 	}
 	return words
+}
+
+// minimum says what base price and usage of the period came to, and which minimum they lack.
+func (a amounts) minimum(l *billing.Line) []string {
+	if l.WholeMinor == nil {
+		return nil
+	}
+	least := *l.WholeMinor
+	if p := l.Part; p != nil {
+		least = rating.Span{Start: p.OfFrom, End: p.OfTo, From: p.From, To: p.To}.Money(least)
+	}
+	return []string{"Minimum of " + a.money(*l.WholeMinor) + times(l.Part, true) + ", less " + a.money(least-l.AmountMinor) + " of base price and usage"}
 }
 
 // held says which level of the period a line bills, and the price of a full period.
@@ -77,19 +114,26 @@ func (a amounts) held(l *billing.Line) (words []string) {
 	words = append(words, map[string]string{
 		plans.ByAverage: "What was held on the average", plans.ByPeak: "The most that was held", plans.ByLast: "What was held at the end",
 	}[l.Level.By])
+	part := times(l.Part, false)
+	beyond := rating.Beyond(l.Level.Exact, l.Included)
 	switch {
 	case l.UnitPrice != "":
-		words = append(words, "At "+a.exact(l.UnitPrice)+" each for a full period")
+		words = append(words, beyond.Text()+" × "+a.exact(l.UnitPrice)+part)
 	case l.PackageSize > 0:
-		words = append(words, "At "+a.exact(l.PackagePrice)+" for every "+count(l.PackageSize)+" begun, for a full period")
+		words = append(words, a.packages(beyond.Begun(l.PackageSize), l)+part)
+	case len(l.Tiers) > 0 && part != "" && l.Applied == "":
+		words = append(words, "Sum of the tiers"+part)
 	}
-	switch l.Applied {
-	case billing.AppliedMinimum:
-		words = append(words, "Minimum of the price applied")
-	case billing.AppliedMaximum:
-		words = append(words, "Maximum of the price applied")
+	return append(words, a.applied(l, false)...)
+}
+
+// packages writes so many packages, and what each costs.
+func (a amounts) packages(begun int64, l *billing.Line) string {
+	of := " packages of "
+	if begun == 1 {
+		of = " package of "
 	}
-	return words
+	return count(begun) + of + count(l.PackageSize) + " × " + a.exact(l.PackagePrice)
 }
 
 // corrected says what a correction is the difference to, and the price. Its quantity times the price
@@ -108,7 +152,7 @@ func (a amounts) corrected(l *billing.Line) []string {
 func (a amounts) tiers(l *billing.Line) (rows []tierRow) {
 	last := "" // the bound of the tier before
 	for _, t := range l.Tiers {
-		row := tierRow{Range: "All units", Units: count(t.Quantity) + " × " + a.exact(t.UnitPrice), Amount: a.exact(t.Amount)}
+		row := tierRow{Range: "All units", Units: inTier(t.Quantity) + " × " + a.exact(t.UnitPrice), Amount: a.exact(t.Amount)}
 		switch {
 		case t.UpTo != nil:
 			last = count(*t.UpTo)
@@ -122,6 +166,14 @@ func (a amounts) tiers(l *billing.Line) (rows []tierRow) {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// inTier writes the units of a tier for people.
+func inTier(units client.Units) string {
+	if strings.Contains(string(units), ".") {
+		return rating.Short(string(units))
+	}
+	return rating.Grouped(string(units))
 }
 
 // totals are the sums below the lines. Taxes that lie within the total come after it.

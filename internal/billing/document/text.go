@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
 )
@@ -80,4 +81,45 @@ func (d dates) span(from, to int64) string {
 func midnight(t time.Time) bool {
 	hour, minute, second := t.Clock()
 	return hour == 0 && minute == 0 && second == 0 && t.Nanosecond() == 0
+}
+
+// timeUnits are the units in which a part of a period is written, from the longest one, in µs, and how many digits may come after
+// the point. A second has all digits that an instant has.
+var timeUnits = []struct {
+	name   string
+	length int64
+	digits int
+}{{"hours", 3600e6, 2}, {"minutes", 60e6, 2}, {"seconds", 1e6, 6}}
+
+// times writes a part as a factor: " × 444.5 of 720 hours". It is empty of a whole period.
+func times(p *billing.Part, stepwise bool) string {
+	if p == nil {
+		return ""
+	}
+	return " × " + partText(p, stepwise)
+}
+
+// partText writes a part exactly: "444.5 of 720 hours". If stepwise, it also writes where a part begins that does not begin with
+// the whole, because an amount is rounded up to there and up to the part's end: "444.5 of 720 hours, after the first 275.5".
+func partText(p *billing.Part, stepwise bool) string {
+	covered, whole, before := p.To-p.From, p.OfTo-p.OfFrom, p.From-p.OfFrom
+	if !stepwise {
+		before = 0
+	}
+	for _, unit := range timeUnits {
+		step := unit.length
+		for range unit.digits {
+			step /= 10
+		}
+		if covered%step != 0 || whole%step != 0 || before%step != 0 {
+			continue
+		}
+		write := func(length int64) string { return rating.Short(rating.Format(length/step, unit.digits)) }
+		text := write(covered) + " of " + write(whole) + " " + unit.name
+		if before > 0 {
+			text += ", after the first " + write(before)
+		}
+		return text
+	}
+	return ""
 }

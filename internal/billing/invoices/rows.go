@@ -131,13 +131,18 @@ type lineRow struct {
 
 	BaseInvoice *string `json:"base_invoice"`
 	BaseLine    *int    `json:"base_line"`
+
+	Part       *billing.Part `json:"part"`
+	WholeMinor *int64        `json:"whole_minor"`
 }
 
 const insertLines = `
 	INSERT INTO invoice_lines (invoice_id, n, kind, meter, description, from_at, to_at, quantity, included, plan_version, tiers,
-		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied, base_invoice, base_line, level_by, level)
+		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied, base_invoice, base_line, level_by, level,
+		part, whole_minor)
 	SELECT invoice_id, n, kind, meter, description, from_at, to_at, quantity, included, plan_version, tiers,
-		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied, base_invoice, base_line, level_by, level
+		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied, base_invoice, base_line, level_by, level,
+		part, whole_minor
 	FROM jsonb_populate_recordset(NULL::invoice_lines, $1)`
 
 const deleteLines = `DELETE FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[])`
@@ -151,7 +156,7 @@ func lineRows(i *billing.Invoice) []lineRow {
 			Invoice: i.ID, N: l.N, Kind: l.Kind, Meter: text(l.Meter), Description: l.Description, From: l.From, To: l.To,
 			Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: l.Tiers, AmountMinor: l.AmountMinor,
 			OfInvoice: text(l.OfInvoice), UnitPrice: text(l.UnitPrice), PackagePrice: text(l.PackagePrice), Applied: text(l.Applied),
-			LevelBy: text(l.Level.By), Level: text(l.Level.Exact),
+			LevelBy: text(l.Level.By), Level: text(l.Level.Exact), Part: l.Part, WholeMinor: l.WholeMinor,
 		}
 		if l.PackageSize > 0 {
 			rows[n].PackageSize = &l.PackageSize
@@ -262,7 +267,7 @@ const readLines = `
 	SELECT invoice_id::text, n, kind, coalesce(meter, ''), description, from_at, to_at, quantity, included, plan_version, tiers,
 		amount_minor, coalesce(of_invoice::text, ''), coalesce(of_line, 0), coalesce(billed_before, 0),
 		coalesce(unit_price, ''), coalesce(package_size, 0), coalesce(package_price, ''), coalesce(applied, ''),
-		coalesce(base_invoice::text, ''), coalesce(base_line, 0), coalesce(level_by, ''), coalesce(level, '')
+		coalesce(base_invoice::text, ''), coalesce(base_line, 0), coalesce(level_by, ''), coalesce(level, ''), part, whole_minor
 	FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[]) ORDER BY invoice_id, n`
 
 // invoicesOf reads invoices with their lines. statement begins with SELECT and invoiceColumns.
@@ -283,6 +288,7 @@ func invoicesOf(ctx context.Context, q postgres.Querier, statement string, args 
 		&id, &l.N, &l.Kind, &l.Meter, &l.Description, &l.From, &l.To, &l.Quantity, &l.Included, &l.PlanVersion, &tiers,
 		&l.AmountMinor, &l.OfInvoice, &l.OfLine, &l.Before,
 		&l.UnitPrice, &l.PackageSize, &l.PackagePrice, &l.Applied, &l.BaseInvoice, &l.BaseLine, &l.Level.By, &l.Level.Exact,
+		&l.Part, &l.WholeMinor,
 	}, func() error {
 		l.Tiers = nil
 		if len(tiers) > len("[]") {
@@ -291,6 +297,7 @@ func invoicesOf(ctx context.Context, q postgres.Querier, statement string, args 
 			}
 		}
 		byID[id].Lines = append(byID[id].Lines, l)
+		l.Part, l.WholeMinor = nil, nil // the next line's are others
 		return nil
 	}, readLines, ids)
 	return all, err

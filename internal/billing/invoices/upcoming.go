@@ -22,23 +22,30 @@ import (
 // far. Nothing is stored. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous,
 // billing.ErrNoPeriod.
 func (is *Invoices) Upcoming(ctx context.Context, key string) (*billing.Invoice, error) {
-	t, err := is.upcoming(ctx, key)
+	t, err := is.upcoming(ctx, key, func(context.Context, pgx.Tx, int64) error { return nil })
 	if err != nil {
 		return nil, err
 	}
 	return &t.Result.Invoice, nil
 }
 
+// Left reads in a snapshot how many units of each meter a customer may still use before the end of the period that runs, µs.
+type Left func(ctx context.Context, tx pgx.Tx, end int64) (map[string]int64, error)
+
 // Projection is Upcoming, and the invoice that would become of it if usage went on at the pace of
 // the period so far, see assembly.Input.Projected. projected is nil where the period is too young, or
 // where that invoice would be held. Both are of one instant.
-func (is *Invoices) Projection(ctx context.Context, key string) (soFar, projected *billing.Invoice, err error) {
-	t, err := is.upcoming(ctx, key)
+func (is *Invoices) Projection(ctx context.Context, key string, read Left) (soFar, projected *billing.Invoice, err error) {
+	var left map[string]int64
+	t, err := is.upcoming(ctx, key, func(ctx context.Context, tx pgx.Tx, end int64) (err error) {
+		left, err = read(ctx, tx, end)
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 	soFar = &t.Result.Invoice
-	in, ok := t.in.Projected(t.c.Now)
+	in, ok := t.in.Projected(t.c.Now, left)
 	if !ok || soFar.Held != "" {
 		return soFar, nil, nil
 	}
@@ -49,8 +56,8 @@ func (is *Invoices) Projection(ctx context.Context, key string) (soFar, projecte
 	return soFar, &made.Invoice, nil
 }
 
-// upcoming assembles the invoice of the period that runs.
-func (is *Invoices) upcoming(ctx context.Context, key string) (t *Task, err error) {
+// upcoming assembles the invoice of the period that runs. look reads more of the same snapshot, with the period's end.
+func (is *Invoices) upcoming(ctx context.Context, key string, look func(ctx context.Context, tx pgx.Tx, end int64) error) (t *Task, err error) {
 	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		now, err := is.accounts.Now(ctx)
 		if err != nil {
@@ -64,7 +71,10 @@ func (is *Invoices) upcoming(ctx context.Context, key string) (t *Task, err erro
 		if err := is.Assemble(ctx, tx, []*Task{t}); err != nil {
 			return err
 		}
-		return t.Err
+		if t.Err != nil {
+			return t.Err
+		}
+		return look(ctx, tx, p.End)
 	})
 	return t, err
 }

@@ -59,6 +59,27 @@ func (l Level) String() string {
 // Text is the level for people: "1,234.5".
 func (l Level) Text() string { return Short(l.String()) }
 
+// Beyond is what a level, as String wrote it, has beyond the included units.
+func Beyond(exact string, included int64) Level {
+	level, err := ReadLevel(exact)
+	if err != nil {
+		return Level{new(big.Int)}
+	}
+	if level.micro.Sub(level.micro, micro(included)).Sign() < 0 {
+		level.micro.SetInt64(0)
+	}
+	return level
+}
+
+// Begun is how many packages of a size the level begins.
+func (l Level) Begun(size int64) int64 {
+	begun, rest := new(big.Int).QuoRem(l.micro, micro(size), new(big.Int))
+	if rest.Sign() > 0 {
+		begun.Add(begun, big.NewInt(1))
+	}
+	return begun.Int64()
+}
+
 // Quantity is the level rounded to units, half up.
 func (l Level) Quantity() int64 { return whole(l.micro) }
 
@@ -68,7 +89,7 @@ func (l Level) Quantity() int64 { return whole(l.micro) }
 //
 // It is ErrTooLarge as Rate is.
 func (p *Price) RateLevel(l Level, s Span) (Line, error) {
-	line := Line{Included: p.included, Tiers: []TierAmount{}}
+	line := Line{Included: p.included, Tiers: []TierAmount{}, level: true}
 	overage := new(big.Int).Sub(l.micro, micro(p.included))
 	if overage.Sign() < 0 {
 		overage.SetInt64(0)
@@ -90,6 +111,7 @@ func (p *Price) RateLevel(l Level, s Span) (Line, error) {
 			amount, line.Applied = most, billing.AppliedMaximum
 		}
 	}
+	line.WholeMinor = p.applied(line.Applied)
 	if !s.whole() {
 		amount.Mul(amount, big.NewInt(s.until(s.To)-s.until(s.From)))
 		scale = new(big.Int).Mul(scale, big.NewInt(s.length()))

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strconv"
 
 	"github.com/cockroachdb/apd/v3"
 
+	"quotad/client"
 	"quotad/internal/billing"
 	"quotad/internal/plans"
 )
@@ -122,6 +124,8 @@ type Line struct {
 	Exact       string       // the amount in major units, neither rounded nor held: "4.938"
 	Applied     string       // billing.AppliedMinimum or billing.AppliedMaximum, if that one moved the rounded amount
 	AmountMinor int64        // rounded, and held between minimum and maximum; 0 … MaxMinor
+	WholeMinor  *int64       // the minimum or maximum that was applied, of a full period; nil: neither was
+	level       bool         // it is of a level
 }
 
 // LevelBy says which level of a period is priced, as plans.Price has it. It is empty for a meter that
@@ -134,11 +138,11 @@ func (p *Price) Priced() billing.Priced { return p.priced }
 // TierAmount is what one tier adds to a line. Those of a line add up to its overage and to its
 // exact amount.
 type TierAmount struct {
-	UpTo      *int64  `json:"up_to"`      // of the price, counted after the included units; nil: the last tier
-	Quantity  int64   `json:"quantity"`   // units in the tier
-	Amount    string  `json:"amount"`     // in major units, exact, the tier's flat price in it
-	UnitPrice string  `json:"unit_price"` // of the tier, in major units
-	FlatPrice *string `json:"flat_price"` // nil: none
+	UpTo      *int64       `json:"up_to"`      // of the price, counted after the included units; nil: the last tier
+	Quantity  client.Units `json:"quantity"`   // units in the tier; of a level with 6 digits
+	Amount    string       `json:"amount"`     // in major units, exact, the tier's flat price in it
+	UnitPrice string       `json:"unit_price"` // of the tier, in major units
+	FlatPrice *string      `json:"flat_price"` // nil: none
 }
 
 // Rate computes the line of a quantity: the units of a meter in the period s. A quantity below
@@ -161,6 +165,7 @@ func (p *Price) Rate(quantity int64, s Span) (Line, error) {
 		return Line{}, err
 	}
 	amount, line.Applied = p.hold(amount, s)
+	line.WholeMinor = p.applied(line.Applied)
 	if tooLarge(amount) {
 		return line, ErrTooLarge
 	}
@@ -182,6 +187,17 @@ func (p *Price) hold(amount int64, s Span) (held int64, applied string) {
 		return held, billing.AppliedMaximum
 	}
 	return held, ""
+}
+
+// applied returns the whole minimum or maximum that was applied.
+func (p *Price) applied(which string) *int64 {
+	switch which {
+	case billing.AppliedMinimum:
+		return &p.minimum
+	case billing.AppliedMaximum:
+		return p.maximum
+	}
+	return nil
 }
 
 // Correction is the amount of a line `correction`, in minor units: R(quantity) − billed, R being
@@ -254,6 +270,14 @@ func (t *tier) charge(line *Line, exact *apd.Decimal, units *big.Int) error {
 	if err := add(&amount, &t.flat); err != nil {
 		return err
 	}
-	line.Tiers = append(line.Tiers, TierAmount{UpTo: t.upTo, Quantity: whole(units), Amount: text(&amount), UnitPrice: t.unitPrice, FlatPrice: t.flatPrice})
+	line.Tiers = append(line.Tiers, TierAmount{UpTo: t.upTo, Quantity: line.units(units), Amount: text(&amount), UnitPrice: t.unitPrice, FlatPrice: t.flatPrice})
 	return add(exact, &amount)
+}
+
+// units writes units of a tier, in millionths.
+func (l *Line) units(micro *big.Int) client.Units {
+	if l.level {
+		return client.Units(Level{micro}.String())
+	}
+	return client.Units(strconv.FormatInt(whole(micro), 10))
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"math/big"
 	"reflect"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"quotad/client"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
 )
@@ -87,7 +89,7 @@ func TestLinesAreThoseOfTheNaiveWay(t *testing.T) {
 		listed := 0
 		for i := range p.Tiers {
 			if tier := want.tiers[i]; tier != nil {
-				if g := got.Tiers[listed]; g.Quantity != tier.units || rat(g.Amount).Cmp(tier.amount) != 0 ||
+				if g := got.Tiers[listed]; g.Quantity != client.Units(strconv.FormatInt(tier.units, 10)) || rat(g.Amount).Cmp(tier.amount) != 0 ||
 					!reflect.DeepEqual(plans.Tier{UpTo: g.UpTo, UnitPrice: g.UnitPrice, FlatPrice: g.FlatPrice}, p.Tiers[i]) {
 					t.Fatalf("tier %d: got %+v, want %+v", i, g, tier)
 				}
@@ -126,7 +128,11 @@ func TestHugeLines(t *testing.T) {
 		}
 		units, amount := int64(0), new(big.Rat)
 		for _, tier := range line.Tiers {
-			units += tier.Quantity
+			in, err := strconv.ParseInt(string(tier.Quantity), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			units += in
 			amount.Add(amount, rat(tier.Amount))
 		}
 		if units != quantity || amount.Cmp(rat(line.Exact)) != 0 {

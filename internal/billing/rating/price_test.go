@@ -75,24 +75,24 @@ func TestLinesOfEachModel(t *testing.T) {
 			plans.Price{Model: "graduated", Tiers: tiers, Included: 4},
 			26,
 			rating.Line{Included: 4, Overage: 22, Exact: "15.21", AmountMinor: 1521, Tiers: []rating.TierAmount{
-				{ptr(int64(10)), 10, "9", "0", ptr("9")}, {ptr(int64(20)), 10, "5", "0.50", nil}, {nil, 2, "1.21", "0.105", ptr("1.000")},
+				{ptr(int64(10)), "10", "9", "0", ptr("9")}, {ptr(int64(20)), "10", "5", "0.50", nil}, {nil, "2", "1.21", "0.105", ptr("1.000")},
 			}},
 		},
 		"graduated to the end of a tier": {
 			plans.Price{Model: "graduated", Tiers: tiers},
 			10,
-			rating.Line{Overage: 10, Exact: "9", AmountMinor: 900, Tiers: []rating.TierAmount{{ptr(int64(10)), 10, "9", "0", ptr("9")}}},
+			rating.Line{Overage: 10, Exact: "9", AmountMinor: 900, Tiers: []rating.TierAmount{{ptr(int64(10)), "10", "9", "0", ptr("9")}}},
 		},
 		"graduated, no unit": {plans.Price{Model: "graduated", Tiers: tiers, Included: 4}, 4, rating.Line{Included: 4, Exact: "0"}},
 		"volume": {
 			plans.Price{Model: "volume", Tiers: tiers, Included: 4},
 			26,
-			rating.Line{Included: 4, Overage: 22, Exact: "3.31", AmountMinor: 331, Tiers: []rating.TierAmount{{nil, 22, "3.31", "0.105", ptr("1.000")}}},
+			rating.Line{Included: 4, Overage: 22, Exact: "3.31", AmountMinor: 331, Tiers: []rating.TierAmount{{nil, "22", "3.31", "0.105", ptr("1.000")}}},
 		},
 		"volume to the end of a tier": {
 			plans.Price{Model: "volume", Tiers: tiers},
 			20,
-			rating.Line{Overage: 20, Exact: "10", AmountMinor: 1000, Tiers: []rating.TierAmount{{ptr(int64(20)), 20, "10", "0.50", nil}}},
+			rating.Line{Overage: 20, Exact: "10", AmountMinor: 1000, Tiers: []rating.TierAmount{{ptr(int64(20)), "20", "10", "0.50", nil}}},
 		},
 		"volume, no unit": {plans.Price{Model: "volume", Tiers: tiers}, 0, rating.Line{Exact: "0"}},
 	} {

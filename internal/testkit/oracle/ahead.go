@@ -121,7 +121,7 @@ func (a *Ahead) hold(i *Invoice) {
 }
 
 func (a *Ahead) line() Line {
-	return Line{Kind: "base", From: a.from, To: a.to, Version: a.of.based().N, Minor: a.of.base(a.from, a.to), advance: a}
+	return Line{Kind: "base", From: a.from, To: a.to, Version: a.of.based().N, Minor: a.of.base(a.from, a.to), part: a.of.ofBase(a.from, a.to), advance: a}
 }
 
 // onward reports whether the base of a period goes on in the next one.
@@ -167,5 +167,8 @@ func (b Back) line() Line {
 		}
 	}
 	from := max(b.by.End, b.what.from)
-	return Line{Kind: "unused", From: from, To: b.what.to, Version: b.what.of.based().N, Minor: -min(b.what.of.base(from, b.what.to), held), back: b}
+	return Line{
+		Kind: "unused", From: from, To: b.what.to, Version: b.what.of.based().N, Minor: -min(b.what.of.base(from, b.what.to), held),
+		part: b.what.of.ofBase(from, b.what.to), back: b,
+	}
 }

@@ -69,7 +69,7 @@ func (c *Correction) line() Line {
 	now := c.period.usage(c.meter, c.to)
 	return Line{
 		Kind: "correction", Meter: c.meter, From: c.period.Start, To: c.period.End, Version: c.period.Version.N, Quantity: c.to - c.from,
-		Priced: now.Priced, Minor: c.minor, Of: c.of,
+		Priced: now.Priced, Minor: c.minor, Of: c.of, part: now.part,
 	}
 }
 

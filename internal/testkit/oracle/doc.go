@@ -21,4 +21,5 @@
 //   - standing.go: what is said of the running period, and of an invoice before it is made
 //   - caps.go: how many units a cap admits
 //   - shown.go: an invoice as a text that can be compared
+//   - onpaper.go: what a reader of the paper computes
 package oracle

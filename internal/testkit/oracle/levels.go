@@ -128,7 +128,7 @@ func (p *Period) heldLine(meter string) Line {
 	price := p.priceOf(meter)
 	q := p.level(meter, price.LevelBy)
 	line := Line{Kind: "usage", Meter: meter, From: p.Start, To: p.End, Version: p.Version.N, Quantity: round(q), Included: price.Included}
-	line.By, line.Exact = price.LevelBy, q.FloatString(6)
+	line.By, line.Exact, line.part = price.LevelBy, q.FloatString(6), &p.share
 	if line.By == "" {
 		line.By = "average"
 	}

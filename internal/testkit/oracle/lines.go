@@ -41,6 +41,7 @@ type Line struct {
 	Of       *Invoice
 
 	By, Exact string // of a level meter: which level is billed, and the level
+	part      *Share // of a whole period that it covers; nil: it is of no time
 
 	noted   int64  // of an invoice on paper: what credit notes took
 	advance *Ahead // that it is
@@ -112,9 +113,18 @@ func (p *Period) base(a, b int64) int64 {
 		return 0
 	}
 	if p.long != nil {
-		return Share{p.long.S, p.long.E, a, b}.Money(p.long.version.BasePriceMinor)
+		return p.ofBase(a, b).Money(p.long.version.BasePriceMinor)
 	}
-	return p.share.part(a, b).Money(p.Version.BasePriceMinor)
+	return p.ofBase(a, b).Money(p.Version.BasePriceMinor)
+}
+
+// ofBase is which part of its base price [a,b) is.
+func (p *Period) ofBase(a, b int64) *Share {
+	share := p.share.part(a, b)
+	if p.long != nil {
+		share = Share{p.long.S, p.long.E, a, b}
+	}
+	return &share
 }
 
 // lines are those of the period itself: base, usage in plan order, minimum, unused. onward: its base
@@ -129,7 +139,7 @@ func (p *Period) lines(onward bool) []Line {
 	}
 	lines := []Line{}
 	if charged < p.End && !onward {
-		lines = append(lines, Line{Kind: "base", From: charged, To: p.End, Version: p.based().N, Minor: p.base(charged, p.End)})
+		lines = append(lines, Line{Kind: "base", From: charged, To: p.End, Version: p.based().N, Minor: p.base(charged, p.End), part: p.ofBase(charged, p.End)})
 	}
 	own := p.base(p.Start, p.End)
 	for _, meter := range p.meters() {
@@ -138,7 +148,7 @@ func (p *Period) lines(onward bool) []Line {
 		lines = append(lines, line)
 	}
 	if least := p.share.Money(p.Version.MinimumMinor); own < least && !p.trial() {
-		lines = append(lines, Line{Kind: "minimum", From: p.Start, To: p.End, Version: p.Version.N, Minor: least - own})
+		lines = append(lines, Line{Kind: "minimum", From: p.Start, To: p.End, Version: p.Version.N, Minor: least - own, part: &p.share})
 	}
 	if p.End < charged && !onward {
 		for _, b := range p.backs() {
@@ -189,7 +199,7 @@ func (p *Period) usage(meter string, quantity int64) Line {
 	if p.life.World.isLevel(meter) {
 		return p.heldLine(meter)
 	}
-	line := Line{Kind: "usage", Meter: meter, From: p.Start, To: p.End, Version: p.Version.N, Quantity: quantity}
+	line := Line{Kind: "usage", Meter: meter, From: p.Start, To: p.End, Version: p.Version.N, Quantity: quantity, part: &p.share}
 	rated := p.priceOf(meter).Rate(quantity, p.share, p.life.Exponent)
 	line.Included = rated.Included
 	if p.trial() {

@@ -26,7 +26,7 @@ type Tier struct {
 // TierShare is what one tier adds to a line, in major units, and its prices.
 type TierShare struct {
 	UpTo      *int64
-	Quantity  int64
+	Quantity  *big.Rat
 	Amount    *big.Rat
 	UnitPrice string
 	FlatPrice string // "" if it has none
@@ -100,7 +100,7 @@ func (p *Price) exact(n *big.Rat) (*big.Rat, []TierShare) {
 				amount.Add(amount, decimal(flat))
 			}
 			sum.Add(sum, amount)
-			tiers = append(tiers, TierShare{t.UpTo, round(units), amount, t.UnitPrice, flat})
+			tiers = append(tiers, TierShare{t.UpTo, units, amount, t.UnitPrice, flat})
 		}
 		if t.UpTo != nil {
 			below = whole(*t.UpTo)

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"slices"
@@ -50,15 +51,31 @@ type ShownLine struct {
 	Priced
 	Applied string      `json:"applied"`
 	Level   *ShownLevel `json:"level"`
+	Part    *ShownPart  `json:"part"`
+}
+
+// ShownPart is the part [From, To) of a whole [OfFrom, OfTo).
+type ShownPart struct {
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	OfFrom time.Time `json:"of_from"`
+	OfTo   time.Time `json:"of_to"`
+}
+
+func (p *ShownPart) String() string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf(" part %s/%s of %s/%s", short(p.From), short(p.To), short(p.OfFrom), short(p.OfTo))
 }
 
 // ShownTier is what a tier adds, exactly, in major units.
 type ShownTier struct {
-	UpTo      *int64 `json:"up_to"`
-	Quantity  int64  `json:"quantity"`
-	Amount    string `json:"amount"`
-	UnitPrice string `json:"unit_price"`
-	FlatPrice string `json:"flat_price"`
+	UpTo      *int64          `json:"up_to"`
+	Quantity  json.RawMessage `json:"quantity"` // a number, or a string of 6 digits of a level
+	Amount    string          `json:"amount"`
+	UnitPrice string          `json:"unit_price"`
+	FlatPrice string          `json:"flat_price"`
 }
 
 // Show is the invoice as it stands.
@@ -86,12 +103,19 @@ func (i *Invoice) Show() Shown {
 }
 
 func show(l Line) ShownLine {
-	line := ShownLine{l.Kind, l.Meter, utc(l.From), utc(l.To), l.Quantity, l.Included, l.Version, nil, l.Minor, l.Of.Name(), l.Priced, l.Applied, nil}
+	line := ShownLine{l.Kind, l.Meter, utc(l.From), utc(l.To), l.Quantity, l.Included, l.Version, nil, l.Minor, l.Of.Name(), l.Priced, l.Applied, nil, nil}
+	if s := l.part; s != nil && (s.A != s.S || s.B != s.E) {
+		line.Part = &ShownPart{utc(s.A), utc(s.B), utc(s.S), utc(s.E)}
+	}
 	if l.By != "" {
 		line.Level = &ShownLevel{l.By, l.Exact}
 	}
 	for _, t := range l.Tiers {
-		line.Tiers = append(line.Tiers, ShownTier{t.UpTo, t.Quantity, t.Amount.RatString(), t.UnitPrice, t.FlatPrice})
+		quantity := t.Quantity.RatString()
+		if l.By != "" {
+			quantity = `"` + t.Quantity.FloatString(6) + `"`
+		}
+		line.Tiers = append(line.Tiers, ShownTier{t.UpTo, json.RawMessage(quantity), t.Amount.RatString(), t.UnitPrice, t.FlatPrice})
 	}
 	return line
 }
@@ -153,17 +177,14 @@ func (l ShownLine) String() string {
 	fmt.Fprintf(b, "%s %s %s/%s quantity %d included %d v%d amount %d of[%s]", l.Kind, l.Meter, short(l.From), short(l.To), l.Quantity, l.Included,
 		l.PlanVersion, l.AmountMinor, l.Of)
 	fmt.Fprintf(b, " at %s, %d for %s, %s", l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied)
-	b.WriteString(l.Level.String())
+	b.WriteString(l.Level.String() + l.Part.String())
 	for _, t := range l.Tiers {
-		if t.Quantity == 0 {
-			continue
-		}
 		upTo := "rest"
 		if t.UpTo != nil {
 			upTo = fmt.Sprint(*t.UpTo)
 		}
 		amount, _ := new(big.Rat).SetString(t.Amount)
-		fmt.Fprintf(b, " (to %s: %d for %s at %s and %s)", upTo, t.Quantity, amount.RatString(), t.UnitPrice, t.FlatPrice)
+		fmt.Fprintf(b, " (to %s: %s for %s at %s and %s)", upTo, t.Quantity, amount.RatString(), t.UnitPrice, t.FlatPrice)
 	}
 	return b.String()
 }

@@ -87,7 +87,10 @@ func PricesOf(l *client.Line, currency string) []string {
 		line.Level = billing.LineLevel{By: l.Level.By, Exact: l.Level.Exact}
 	}
 	if l.Applied != nil {
-		line.Applied = *l.Applied
+		line.Applied, line.WholeMinor = *l.Applied, l.WholeMinor
+	}
+	if p := l.Part; p != nil {
+		line.Part = &billing.Part{From: p.From.UnixMicro(), To: p.To.UnixMicro(), OfFrom: p.OfFrom.UnixMicro(), OfTo: p.OfTo.UnixMicro()}
 	}
 	return invoices.How(&line, currency)
 }

@@ -206,7 +206,10 @@ func priceWords(p *client.Price, currency, unit string) (all []string) {
 
 // tierWords says what each tier costs.
 func tierWords(p *client.Price, currency string) (all []string) {
-	if p.Model == "volume" {
+	next := p.Model == "graduated" && p.Included > 0 // tiers count after the included units
+	if p.Model == "volume" && p.Included > 0 {
+		all = append(all, "all units beyond these at the price of the tier that they reach:")
+	} else if p.Model == "volume" {
 		all = append(all, "all at the price of the tier that they reach:")
 	}
 	var from int64
@@ -215,11 +218,19 @@ func tierWords(p *client.Price, currency string) (all []string) {
 		if t.FlatPrice != nil && strings.Trim(*t.FlatPrice, "0.") != "" {
 			text += " and " + words.Price(*t.FlatPrice, currency)
 		}
-		if t.UpTo == nil {
+		switch {
+		case t.UpTo == nil && next && from > 0:
+			all = append(all, "beyond that: "+text)
+		case t.UpTo == nil:
 			all = append(all, "above "+words.Short(from)+": "+text)
+		case next:
+			all = append(all, "the next "+words.Short(*t.UpTo-from)+": "+text)
+		default:
+			all = append(all, "up to "+words.Short(*t.UpTo)+": "+text)
+		}
+		if t.UpTo == nil {
 			break
 		}
-		all = append(all, "up to "+words.Short(*t.UpTo)+": "+text)
 		from = *t.UpTo
 	}
 	return all
