@@ -244,7 +244,7 @@ func (t *terms) makeTarget(m *planMeter, last *meterTarget) *meterTarget {
 func (e *customerEntry) bar(target *model.Target) {
 	switch {
 	case e.suspension != nil:
-		target.Bar(math.MinInt64, plans.ErrSuspended)
+		target.Bar(math.MinInt64, &plans.SuspendedError{Reason: e.suspension.Reason})
 	case e.ends != nil:
 		target.Bar(*e.ends, plans.ErrEnded)
 	}
