@@ -144,8 +144,7 @@ type Line struct {
 	OfLine      int    // of a credit note: the line that is credited
 	Level       LineLevel
 
-	// Of unused, the line of base in advance that it gives back, by its invoice's id. "" where nodes of
-	// before wrote it.
+	// Of unused, the line of base in advance that the line gives back, by its invoice's id.
 	BaseInvoice string
 	BaseLine    int
 }
