@@ -30,7 +30,7 @@ const (
 	// steppedBack is how far ahead of the present a time of writing is that PostgreSQL's clock showed before it was
 	// set back. Such an event does not wait until the clock shows that time again.
 	steppedBack = 10 * time.Second
-	trimEvery  = time.Hour
+	trimEvery   = time.Hour
 	// trimRows bounds one transaction, and trimPause leaves the database to others between two.
 	trimRows      = 1000
 	trimPause     = 50 * time.Millisecond
