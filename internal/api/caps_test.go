@@ -277,7 +277,6 @@ func TestCapsThroughPeriods(t *testing.T) {
 	}
 }
 
-// TestCapsOnTwoNodes: what one node adjusts, another node's remembered row and refusals do not undo.
 // TestCapsWhenTheClockGoesBack sets a test clock back from a period whose cap is full to a period whose cap
 // has room. A counter never goes back, so hits are booked in the later period, and its cap refuses them.
 func TestCapsWhenTheClockGoesBack(t *testing.T) {
@@ -309,6 +308,7 @@ func TestCapsWhenTheClockGoesBack(t *testing.T) {
 	}
 }
 
+// TestCapsOnTwoNodes: what one node adjusts, another node's remembered row and refusals do not undo.
 func TestCapsOnTwoNodes(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
