@@ -86,9 +86,9 @@ func TestEachTypeIsRaisedAndDescribed(t *testing.T) {
 	}
 	types := slices.Sorted(slices.Values(Types))
 	for what, got := range map[string][]string{
-		"constants are": slices.Sorted(maps.Values(names)),
-		"code raises":   slices.Sorted(maps.Keys(all)),
-		"the guide has": rowsOf(t, "../../docs/guide/events.md", "type"),
+		"constants are":                         slices.Sorted(maps.Values(names)),
+		"code raises":                           slices.Sorted(maps.Keys(all)),
+		"the guide has":                         rowsOf(t, "../../docs/guide/events.md", "type"),
 		"the page on internals says who raises": rowsOf(t, "../../docs/internals/events.md", "event"),
 	} {
 		if !slices.Equal(got, types) {
@@ -99,7 +99,9 @@ func TestEachTypeIsRaisedAndDescribed(t *testing.T) {
 
 var (
 	quoted = regexp.MustCompile("`([a-z_.]+)`")
-	table  = func(head string) *regexp.Regexp { return regexp.MustCompile(`(?m)^\| ` + head + ` \|.*\n\| ---.*\n((?:\|.*\n?)+)`) }
+	table  = func(head string) *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^\| ` + head + ` \|.*\n\| ---.*\n((?:\|.*\n?)+)`)
+	}
 )
 
 // rowsOf returns the types in the first column of the table of a page whose first head is this one. A name that

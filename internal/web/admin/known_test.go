@@ -21,7 +21,7 @@ func TestEditorOffersEach(t *testing.T) {
 	if got := optionsOf(priceFields, "model"); !slices.Equal(got, slices.Sorted(slices.Values(plans.PriceModels()))) {
 		t.Errorf("of price models the editor offers %q", got)
 	}
-	if got := optionsOf(priceFields, "level_by"); !slices.Equal(got, slices.Sorted(slices.Values(plans.LevelsBy()))) {
+	if got := optionsOf(priceFields, "level_by"); !slices.Equal(got, append([]string{""}, slices.Sorted(slices.Values(plans.LevelsBy()))...)) {
 		t.Errorf("of levels that are billed the editor offers %q", got)
 	}
 }
