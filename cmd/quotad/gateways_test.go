@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -255,7 +255,8 @@ func (k *gatewayKind) admits(t *testing.T, n *testNode, u *upstream, ask asking)
 	for range 3 { // an id that counted would charge once
 		status, _, text := ask("key-of-acme", "GET", "/orders?dry_run=true&meter=cheap&cost=0&deny_status=200", "",
 			"X-Quotad-Key", "forged", "X-Quotad-Customer", `neo","cost":0`, "X-Quotad-Meter", "cheap", "X-Quotad-Cost", "0", "X-Quotad-Id", "one",
-			"X-Quotad-Attr-Ip", "1", "X_Quotad_Customer", "neo", "X.QUOTAD.Customer", "neo", "X-Quotad_Cost", "0", "X-Quotad-Dry-Run", "true", "Idempotency-Key", "one", "Authorization", "Bearer forged")
+			"X-Quotad-Attr-Ip", "1", "X_Quotad_Customer", "neo", "X.QUOTAD.Customer", "neo", "X-Quotad_Cost", "0",
+			"X-Quotad-Dry-Run", "true", "Idempotency-Key", "one", "Authorization", "Bearer forged")
 		if status != 200 {
 			t.Errorf("a hostile client: %d %s", status, text)
 		}
@@ -341,7 +342,7 @@ func (k *gatewayKind) loses(t *testing.T, n *testNode, u *upstream, key string) 
 		pass.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	}))
-	loser.Config.ErrorLog = log.New(io.Discard, "", 0)
+	loser.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer loser.Close()
 	at, client := k.passes(t, n, u, key, "127.0.0.1:8080", strings.TrimPrefix(loser.URL, "http://")), newClient()
 	defer client.CloseIdleConnections()
