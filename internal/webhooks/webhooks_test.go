@@ -279,6 +279,11 @@ func TestWrongWebhooks(t *testing.T) {
 			t.Errorf("%q: %v", to, err)
 		}
 	}
+	for _, to := range []string{"http://127.0.0.1", "http://localhost:8080/x", "http://[::1]", "https://127.0.0.1"} {
+		if _, _, err := public.Create(t.Context(), to, nil); err == nil || !strings.Contains(err.Error(), "--webhook-allow-private") {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
 	for _, to := range []string{"http://10.0.0.1", "http://example.com", "https://169.254.169.254"} {
 		if _, _, err := w.hooks.Create(t.Context(), to, nil); !slices.Equal(planstest.Fields(err), []string{"url"}) {
 			t.Errorf("with private ones %q: %v", to, err)
