@@ -144,8 +144,8 @@ type Line struct {
 	OfLine      int    // of a credit note: the line that is credited
 	Level       LineLevel
 
-	// Of unused, the line of base in advance that it gives back, by its invoice's id. "" where nodes of
-	// before wrote it.
+	// Of unused, the line of base in advance that it gives back, by its invoice's id. "" in all
+	// other lines.
 	BaseInvoice string
 	BaseLine    int
 }
