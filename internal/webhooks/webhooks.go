@@ -160,6 +160,8 @@ func (ws *Webhooks) checkURL(to string) string {
 		return "must have a port from 1 to 65535, or none"
 	case u.Scheme == "http" && ws.private && isLoopback(host):
 		return ""
+	case u.Scheme == "http" && isLoopback(host):
+		return "is of this machine, without TLS: only --webhook-allow-private lets webhooks have such"
 	case u.Scheme != "https":
 		return want
 	default:

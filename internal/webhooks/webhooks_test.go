@@ -228,9 +228,11 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 		"64:ff9b:1::808:808": "none none", "64:ff9b:1:a00:0:100::": "none none", "::ffff:0:808:808": "none none", "::ffff:0:a00:1": "none none",
 		"2606:4700::5efe:a00:1": "none none", "2606:4700::200:5efe:808:808": "none none", "fd12::5efe:808:808": "none none",
 		"3fff::1": "none none", "3fff:fff:ffff::1": "none none", "3fff:1000::1": "ok ok", "5f00::1": "none none",
-		"2001:2::1": "private ok", "198.18.0.1": "private ok", "198.19.255.255": "private ok", "2001:2:1::1": "none none", "2001:10::1": "none none", "2001:20::1": "none none",
+		"2001:2::1": "private ok", "198.18.0.1": "private ok", "198.19.255.255": "private ok", "2001:2:1::1": "none none",
+		"2001:10::1": "none none", "2001:20::1": "none none",
 		"2001:2f:ffff::1": "none none", "100::1": "none none", "100:0:0:1::1": "none none", "4000::1": "none none", "1::1": "none none", "e000::1": "none none",
-		"::808:808": "none none", "2001:1::1": "ok ok", "2001:1::4": "none none", "2001:200::1": "ok ok", "2001:4:112::1": "ok ok", "2620:4f:8000::1": "ok ok", "192.31.196.1": "ok ok", "192.175.48.1": "ok ok",
+		"::808:808": "none none", "2001:1::1": "ok ok", "2001:1::4": "none none", "2001:200::1": "ok ok",
+		"2001:4:112::1": "ok ok", "2620:4f:8000::1": "ok ok", "192.31.196.1": "ok ok", "192.175.48.1": "ok ok",
 	} {
 		var is []string
 		for _, privately := range []bool{false, true} {
@@ -277,6 +279,11 @@ func TestWrongWebhooks(t *testing.T) {
 	} {
 		if _, _, err := public.Create(t.Context(), to, nil); !slices.Equal(planstest.Fields(err), []string{"url"}) {
 			t.Errorf("%q: %v", to, err)
+		}
+	}
+	for _, to := range []string{"http://127.0.0.1", "http://localhost:8080/x", "http://[::1]", "https://127.0.0.1"} {
+		if _, _, err := public.Create(t.Context(), to, nil); err == nil || !strings.Contains(err.Error(), "--webhook-allow-private") {
+			t.Errorf("%s: %v", to, err)
 		}
 	}
 	for _, to := range []string{"http://10.0.0.1", "http://example.com", "https://169.254.169.254"} {
