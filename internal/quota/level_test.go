@@ -224,6 +224,14 @@ func TestLevelsOfValues(t *testing.T) {
 	}
 	most := map[string]int64{"": 50, "team": 20, "region": 30}
 	held, per := levels.Values{}, "team"
+	for _, value := range []string{"a", ""} { // nothing is set, and nothing was held before
+		if _, err := engines[0].SetLevel(ctx, plans["team"].For(map[string]string{"team": value}), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all := db.levelsOf(t, customer); len(all) > 0 {
+		t.Errorf("a level of 0 that is set to 0 is a change: %v", all)
+	}
 	random := rand.New(rand.NewPCG(68, 1))
 	for i := range 600 {
 		clock.Set(clock.At.Load() + random.Int64N(3)*1000)

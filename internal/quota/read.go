@@ -114,8 +114,8 @@ func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Targ
 // that have any: for each list of limits an array, in binary, of how many limits, those, and of all their
 // holds the expiries, the instants and the costs.
 const readSQL = `
-SELECT array_send(c.state), array_send(c.departed), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.total, 0), coalesce(c.generation, 0),
-       ` + usage.PeriodUnits + `,
+SELECT array_send(c.state), array_send(c.departed), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.total, 0),
+       coalesce(c.generation, 0), ` + usage.PeriodUnits + `,
        CASE WHEN c.state[1] = 0 THEN
          (SELECT string_agg(array_send(h.limits || h.expires_at || h.at || h.cost), ''::bytea)
           FROM (SELECT cardinality(limits)::bigint || limits AS limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at,

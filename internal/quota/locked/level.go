@@ -85,7 +85,9 @@ func (tx *transaction) addLevel(t *model.Target, counters []*lockedRow, units, i
 		c.At, c.freed = instant, c.freed || units < 0
 		c.touch()
 	}
-	tx.levels[own.key] = level{instant, own.total}
+	if units != 0 { // else only the generation has changed
+		tx.levels[own.key] = level{instant, own.total}
+	}
 	tx.showLevels(t, counters)
 	return nil
 }
