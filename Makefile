@@ -16,7 +16,10 @@
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+# The targets run one after another, except the modules' tests beside the main module's (TOGETHER).
+ifndef TOGETHER
 .NOTPARALLEL:
+endif
 
 VERSION  := $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
 PKG      ?= ./...
@@ -51,8 +54,8 @@ LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
 # Builds have the flags of tests, so that each package is compiled once for both. Releases are built with
 # -trimpath: see Dockerfile.
 GOBUILD := go build -buildvcs=false -ldflags '-X main.version=$(VERSION)'
-# One package at a time for each processor: pages and servers share them. `make lint` has the checks of go vet.
-GOTESTFLAGS := -buildvcs=false -vet=off -p $(shell getconf _NPROCESSORS_ONLN) -timeout $(TIMEOUT)
+# A package more than there are processors, because many tests wait for something. `make lint` has the checks of go vet.
+GOTESTFLAGS := -buildvcs=false -vet=off -p $$(($(shell getconf _NPROCESSORS_ONLN) + 1)) -timeout $(TIMEOUT)
 # With RERUN=dir a test that failed runs once more, alone. What came of that, and how long each test
 # took, is left in dir for .ci/run.
 GOTESTSUM_VERSION := v1.13.0
@@ -92,10 +95,13 @@ build-stripe: ## build bin/quotad-stripe, the bridge to Stripe
 	cd cmd/quotad-stripe && $(GOBUILD) -o ../../bin/quotad-stripe .
 
 # They begin first, so that no long one is left alone at the end.
-LONGEST := ./internal/quota ./internal/api ./cmd/quotad
+LONGEST := ./cmd/quotad ./internal/api ./internal/quota ./internal/faults ./internal/billing/closing ./internal/quota/upkeep ./internal/plans/catalog
 
-# They look at statements, at bytes or at the tests themselves, where there is no race to be found.
-NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught)$$|^TestMore
+# There is no race to be found in these: they look at statements, at bytes or at the tests themselves,
+# or they send one request after another, and many.
+NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught$\
+|TestThresholdsOfEdits|TestReconcileFinds|TestOverdueIsAConcern|TestLargeBatchAnswer|TestUsageInTheCustomersZone$\
+|TestTextsThatCannotBeStored|TestCompareDraftHasBounds)$$|^TestMore
 
 TEST_DEPS := go postgres pgbouncer promtool gateways faketime npm chromium
 
@@ -108,12 +114,17 @@ test: $(if $(RERUN),$(GOTESTSUM)) ## every promise, every page and every fault o
 	@scripts/deps.sh $(TEST_DEPS)
 	@scripts/check-packages.sh $(PKG)
 	$(call measured,test)
-	$(call go_test,-count=1 $(LESS) $(MEASURED),$(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG))
-	$(call test_modules,-count=1 $(LESS) $(MEASURED))
+	@$(MAKE) --no-print-directory -j2 TOGETHER=yes test-main test-modules
 	@go run -buildvcs=false ./scripts/testcosts -size test bin/costs-test.jsonl
 
 # The packages that have such tests, but for the modules.
 MORE = $(filter-out $(MODULES:%=./%),$(shell grep -rl --include='*_test.go' '^func TestMore' client cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|'))
+
+.PHONY: test-main test-modules
+test-main:
+	$(call go_test,-count=1 $(LESS) $(MEASURED),$(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG))
+test-modules:
+	$(call test_modules,-count=1 $(LESS) $(MEASURED))
 
 .PHONY: test-more
 test-more: export QUOTAD_TEST_COSTS = $(CURDIR)/bin/costs-test-more.jsonl
@@ -142,7 +153,7 @@ seeded-faults: ## put each fault of scripts/seeded-faults into a copy of the cod
 .PHONY: test-race
 test-race: $(if $(RERUN),$(GOTESTSUM)) ## the small sizes under the race detector
 	@scripts/deps.sh $(TEST_DEPS) cc
-	@pkgs='$(RACEPKG)'; pkgs=$${pkgs:-$(filter ./internal/%,$(LONGEST)) $$(scripts/race-packages.sh)}; \
+	@pkgs='$(RACEPKG)'; pkgs=$${pkgs:-./internal/api ./internal/quota $$(scripts/race-packages.sh)}; \
 	  CGO_ENABLED=1 $(call go_test,-count=1 -race -short -skip '$(NORACE)',$$pkgs)
 
 .PHONY: test-random

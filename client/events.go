@@ -19,9 +19,9 @@ type Event struct {
 
 // EventData is what an event says. Each type has some of these.
 type EventData struct {
-	ID     string `json:"id,omitempty" doc:"Of the invoice, the credit or the webhook. That of an erased customer's credit is left out."`
+	ID     string `json:"id,omitempty" doc:"Of the invoice, the credit or the webhook. Of payment.noted and payment.reversed, of the invoice. That of an erased customer's credit is left out."`
 	Number string `json:"number,omitempty" doc:"Of an invoice that is finalized."`
-	Kind   string `json:"kind,omitempty" doc:"Of the invoice, or of the credit."`
+	Kind   string `json:"kind,omitempty" doc:"Of the invoice, the credit or the payment."`
 	Status string `json:"status,omitempty" doc:"Of the invoice, from then on."`
 
 	Reason string `json:"reason,omitempty" enum:"gone,failing" doc:"Of webhook.disabled: it answered 410, or nothing could be delivered for 5 days."`
@@ -31,11 +31,11 @@ type EventData struct {
 	AmountDueMinor *int64 `json:"amount_due_minor,omitempty" doc:"Of the invoice."`
 	CreditedMinor  *int64 `json:"credited_minor,omitempty" doc:"Of an invoice that is finalized."`
 
-	OpenMinor *int64 `json:"open_minor,omitempty" doc:"Of invoice.overdue: what is open."`
+	OpenMinor *int64 `json:"open_minor,omitempty" doc:"Of invoice.overdue, payment.noted and payment.reversed: what is open of the invoice from then on."`
 
 	CreditNote *EventNote `json:"credit_note,omitempty" doc:"Of invoice.credited: the note that was made."`
 
-	AmountMinor  *int64 `json:"amount_minor,omitempty" doc:"Of the credit, as it was granted. Of cap.threshold, what the cap may cost."`
+	AmountMinor  *int64 `json:"amount_minor,omitempty" doc:"Of the credit, as it was granted. Of payment.noted and payment.reversed, what the payment paid. Of cap.threshold, what the cap may cost."`
 	LeftMinor    *int64 `json:"left_minor,omitempty" doc:"Of the credit, from then on."`
 	ExpiredMinor *int64 `json:"expired_minor,omitempty" doc:"Of credit.expired: what was left until then."`
 

@@ -40,7 +40,7 @@ type Refund struct {
 	Customer  string       `json:"customer"`
 	Meter     string       `json:"meter"`
 	Cost      int64        `json:"cost"`
-	Refunded  int64        `json:"refunded" doc:"Units that were given back.\n- With hit: no more than the hit had left of its charge.\n- Without hit: no more than the present windows and the billing period had."`
+	Refunded  int64        `json:"refunded" doc:"Units by which usage fell.\n- With hit: no more than the hit had left of its charge.\n- Without hit: no more than the billing period had. The present windows may get more back, if an adjustment took units off."`
 	At        time.Time    `json:"at"`
 	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 	Replayed  bool         `json:"replayed"`

@@ -15,6 +15,7 @@
 --          identity is below 0, a log's, come aux more. See docs/internals/arithmetic.md.
 -- departed: the same of limits that the plan has no more, each after the instant that it is of;
 --          null: there are none. Swaps neither read nor write it.
+-- generation: of a level meter, the generation of its values (docs/internals/levels.md); else null
 --
 -- A page holds some forty counters, of which a batch seldom charges more than a few: a tenth
 -- of it is room enough to keep their updates HOT. Hits prune the pages that they reach.
@@ -33,6 +34,7 @@ CREATE TABLE counters (
     attribute text     NOT NULL COLLATE "C" DEFAULT '',
     state     bigint[] NOT NULL DEFAULT '{}',
     departed  bigint[],
+    generation bigint,
     PRIMARY KEY (shard, customer, meter, attribute)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 100000000);
 

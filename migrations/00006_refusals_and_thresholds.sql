@@ -30,6 +30,8 @@ CREATE TABLE refusals (
 -- charge left it. name: of the limit; of a cap, that is cap. units: what the limit is. burst: of a limit that
 -- refills, and percents are of it then; 0: of others. amount_minor: of a cap.
 -- starts, resets: of the window, µs; 0: there is none. clock: the key of the customer's test clock, or ''.
+-- written_at: when it was written, by PostgreSQL's clock, µs: events are shown in that order, also those of
+-- customers on test clocks.
 CREATE TABLE thresholds (
     customer     bigint   NOT NULL,
     at           bigint   NOT NULL,
@@ -40,6 +42,7 @@ CREATE TABLE thresholds (
     amount_minor bigint   NOT NULL,
     starts       bigint   NOT NULL,
     resets       bigint   NOT NULL,
+    written_at   bigint   NOT NULL,
     meter        integer  NOT NULL,
     shard        smallint NOT NULL,
     percent      smallint NOT NULL,

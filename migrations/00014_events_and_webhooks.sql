@@ -4,16 +4,18 @@
 -- +goose Up
 
 -- Written in the transaction of what it tells of. A row waits here until that is committed and the
--- numberer moves it to events. seq: the order of writing, which is that of rows of one numbering.
--- at: µs by the customer's clock. customer: no foreign key, so that a hit's writes lock no customer.
+-- numberer moves it to events. written_at: when it was written, by PostgreSQL's clock, µs; seq: the order of
+-- rows that were written at one instant. Events are shown in the order of both. at: µs by the customer's clock. customer: no foreign key, so that a hit's writes lock no customer.
 -- test_clock: the customer's, by key.
 CREATE TABLE outbox (
-    seq        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    written_at bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+    seq        bigint GENERATED ALWAYS AS IDENTITY,
     type       text   NOT NULL,
     at         bigint NOT NULL,
     customer   bigint,
     test_clock text,
-    data       jsonb  NOT NULL
+    data       jsonb  NOT NULL,
+    PRIMARY KEY (written_at, seq)
 );
 
 -- Events that readers see. id: no lower one is ever added, so who has read up to one misses none.

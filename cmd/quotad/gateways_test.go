@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,6 +111,7 @@ func newUpstream(t *testing.T) *upstream {
 		u.seen++
 		u.heads = append(u.heads, r.Header.Clone())
 		u.mu.Unlock()
+		w.Header().Set("RateLimit", `"app";r=1`)
 		fmt.Fprintf(w, "%s %s %x", r.Method, r.RequestURI, sum.Sum(nil))
 	}))
 	t.Cleanup(u.Close)
@@ -224,6 +228,7 @@ func gateways(t *testing.T, each int) {
 			k.admits(t, n, u, ask)
 			k.refuses(t, n, u, ask)
 			k.many(t, n, at, each)
+			k.loses(t, n, u, key)
 			k.withoutQuotad(t, n, u, key)
 		})
 	}
@@ -240,7 +245,7 @@ func usedBy(n *testNode) string {
 func (k *gatewayKind) admits(t *testing.T, n *testNode, u *upstream, ask asking) {
 	t.Helper()
 	status, header, text := ask("key-of-acme", "GET", "/orders?a=1", "")
-	if status != 200 || !strings.HasPrefix(text, "GET /orders?a=1 ") || k.limits && !strings.Contains(header.Get("RateLimit"), `"hourly";r=4`) {
+	if status != 200 || !strings.HasPrefix(text, "GET /orders?a=1 ") || k.limits && (len(header["Ratelimit"]) != 1 || !strings.Contains(header.Get("RateLimit"), `"hourly";r=4`)) {
 		t.Errorf("admitted: %d %v %s", status, header, text)
 	}
 	body := string(bytes.Repeat([]byte("0123456789"), 30_000))
@@ -250,7 +255,7 @@ func (k *gatewayKind) admits(t *testing.T, n *testNode, u *upstream, ask asking)
 	for range 3 { // an id that counted would charge once
 		status, _, text := ask("key-of-acme", "GET", "/orders?dry_run=true&meter=cheap&cost=0&deny_status=200", "",
 			"X-Quotad-Key", "forged", "X-Quotad-Customer", `neo","cost":0`, "X-Quotad-Meter", "cheap", "X-Quotad-Cost", "0", "X-Quotad-Id", "one",
-			"X-Quotad-Attr-Ip", "1", "X-Quotad-Dry-Run", "true", "Idempotency-Key", "one", "Authorization", "Bearer forged")
+			"X-Quotad-Attr-Ip", "1", "X_Quotad_Customer", "neo", "X.QUOTAD.Customer", "neo", "X-Quotad_Cost", "0", "X-Quotad-Dry-Run", "true", "Idempotency-Key", "one", "Authorization", "Bearer forged")
 		if status != 200 {
 			t.Errorf("a hostile client: %d %s", status, text)
 		}
@@ -264,9 +269,10 @@ func (k *gatewayKind) admits(t *testing.T, n *testNode, u *upstream, ask asking)
 		t.Errorf("the app saw %d requests", u.seen)
 	}
 	for _, head := range u.heads {
-		for _, name := range []string{"X-Quotad-Key", "X-Quotad-Customer", "X-Quotad-Meter", "X-Quotad-Cost", "X-Quotad-Id"} {
-			if head.Get(name) != "" {
-				t.Errorf("the app sees %s: %s", name, head.Get(name))
+		for name := range head {
+			plain := strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(name))
+			if strings.HasPrefix(plain, "x-quotad-") && plain != "x-quotad-dry-run" {
+				t.Errorf("the app sees %s: %s", name, head[name])
 			}
 		}
 	}
@@ -315,6 +321,35 @@ func (k *gatewayKind) many(t *testing.T, n *testNode, at string, each int) {
 	callers.Wait()
 	if got, all := usedBy(n), int64(4*each); admitted.Load() != all || got != strconv.FormatInt(all+5, 10) {
 		t.Errorf("%d of %d requests were admitted; used is %s", admitted.Load(), all, got)
+	}
+}
+
+// loses has the answer to each question but the first of a connection lost, after quotad has charged it.
+func (k *gatewayKind) loses(t *testing.T, n *testNode, u *upstream, key string) {
+	t.Helper()
+	var asked atomic.Int64
+	target, err := url.Parse(n.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(target)
+	loser := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			pass.ServeHTTP(w, r)
+			return
+		}
+		pass.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	}))
+	loser.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer loser.Close()
+	at, client := k.passes(t, n, u, key, "127.0.0.1:8080", strings.TrimPrefix(loser.URL, "http://")), newClient()
+	defer client.CloseIdleConnections()
+	for range 2 {
+		through(t, client, "GET", at+"/", "key-of-acme", "", "Idempotency-Key", "one")
+	}
+	if got := asked.Load(); got != 2 {
+		t.Errorf("%d questions were sent for 2 requests", got)
 	}
 }
 

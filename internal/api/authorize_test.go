@@ -1,6 +1,8 @@
 package api
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,9 +14,31 @@ func (n *node) asks(method, path string, headers ...string) reply {
 	return n.do(method, path, "", append([]string{"Authorization", "Bearer of-a-client", "X-Quotad-Key", adminSecret}, headers...)...)
 }
 
+// asksRaw asks by a target that Go's own client would not send.
+func (n *node) asksRaw(target string, headers ...string) reply {
+	n.t.Helper()
+	r, err := http.NewRequestWithContext(n.t.Context(), "GET", n.url, nil)
+	check(n.t, err)
+	r.URL.Opaque = target
+	r.Header.Set("X-Quotad-Key", adminSecret)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	check(n.t, err)
+	text, err := io.ReadAll(response.Body)
+	check(n.t, errors.Join(err, response.Body.Close()))
+	return reply{status: response.StatusCode, header: response.Header, text: string(text)}
+}
+
 // saysWhy checks that a gateway was refused, and is told why.
 func (g reply) saysWhy(t *testing.T, status int, reason, detail string) {
 	t.Helper()
+	for _, operators := range []string{"/v1/", "acme", "neo", "pro", "requests", "other", "GET ", "PUT "} {
+		if said := g.header.Get("X-Quotad-Detail"); strings.Contains(said, operators) || reason != "quota" && g.json["detail"] != said {
+			t.Errorf("customers read %q, %v", said, g.json["detail"])
+		}
+	}
 	if g.status != status || g.header.Get("X-Quotad-Reason") != reason || !strings.Contains(g.header.Get("X-Quotad-Detail"), detail) {
 		t.Errorf("%d %v %s, want %d, %s, %q", g.status, g.header, g.text, status, reason, detail)
 	}
@@ -54,10 +78,13 @@ func TestAuthorize(t *testing.T) {
 		t.Errorf("deny_status=200: %d %v", got.status, got.header)
 	}
 	n.want(201, "PUT", "/v1/meters/other", `{"unit":"x"}`)
-	n.asks("GET", "/v1/authorize?meter=other", acme, "acme").saysWhy(t, 429, "not-in-plan", "does not include the meter")
-	n.asks("GET", path, acme, `neo","cost":0`).saysWhy(t, 429, "unknown-customer", "there is no customer")
+	n.asks("GET", "/v1/authorize?meter=other", acme, "acme").saysWhy(t, 429, "not-in-plan", "Your plan does not include this.")
+	n.asks("GET", path, acme, `neo","cost":0`).saysWhy(t, 429, "unknown-customer", "is not known")
 	n.want(200, "PUT", "/v1/customers/acme/suspension", `{"reason":"unpaid"}`)
-	n.asks("GET", path, acme, "acme").saysWhy(t, 429, "suspended", "is suspended")
+	n.asks("GET", path, acme, "acme").saysWhy(t, 429, "suspended", "unpaid")
+	if got := n.want(403, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`); !strings.Contains(got.text, "/v1/customers/acme") {
+		t.Errorf("operators read %s", got.text)
+	}
 	n.want(204, "DELETE", "/v1/customers/acme/suspension", "")
 	n.agreed("before the end")
 	n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-01-01T00:00:00Z"}`)
@@ -156,6 +183,9 @@ func TestAuthorizeForged(t *testing.T) {
 	charges("headers", 3, n.asks("POST", "/v1/authorize", byHeaders...))
 	charges("a path of Envoy's", 3, n.asks("POST", "/v1/authorize/orders/17?meter=cheap&cost=0&deny_status=200&odd=%zz", byHeaders...))
 	charges("a path of another's", 1, n.asks("POST", "/v1/authorize/orders/17?meter=requests", "X-Quotad-Customer", "acme"))
+	for _, path := range []string{"%", "%zz", "a%2", "100%/%%?%", "%41"} {
+		charges(path, 3, n.asksRaw("/v1/authorize/"+path, byHeaders...))
+	}
 	charges("an id in a header", 3, n.asks("POST", "/v1/authorize", append(byHeaders, "X-Quotad-Id", "two")...))
 	charges("it comes again", 0, n.asks("POST", "/v1/authorize", append(byHeaders, "X-Quotad-Id", "two", "Idempotency-Key", "three")...))
 

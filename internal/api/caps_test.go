@@ -277,6 +277,37 @@ func TestCapsThroughPeriods(t *testing.T) {
 	}
 }
 
+// TestCapsWhenTheClockGoesBack sets a test clock back from a period whose cap is full to a period whose cap
+// has room. A counter never goes back, so hits are booked in the later period, and its cap refuses them.
+func TestCapsWhenTheClockGoesBack(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	clock := func(now string) { n.do("PUT", "/v1/test-clocks/t", `{"now":"`+now+`"}`) }
+	clock("2026-03-02T00:00:00Z")
+	n.capped("acme", `,"test_clock":"t"`, 10)
+	step := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	step("all of March", n.capHit("acme", 10, `,"id":"march"`), "200")
+	for _, later := range []string{"2026-04-02T00:00:00Z", "2027-02-02T00:00:00Z"} {
+		clock(later)
+		step("all of "+later, n.capHit("acme", 10, ""), "200")
+		if later < "2027" {
+			n.want(200, "POST", "/v1/refunds", `{"customer":"acme","meter":"requests","cost":10,"hit":"march","id":"back"}`)
+		}
+		clock("2026-03-15T00:00:00Z")
+		step("the quota after "+later, n.capOf("acme"), "10 10 0 0")
+		step("one after "+later, n.capHit("acme", 1, ""), "429 [cap]")
+		step("six with an id after "+later, n.capHit("acme", 6, `,"id":"six"`), "429 [cap]")
+		n.want(200, "POST", "/v1/refunds", `{"customer":"acme","meter":"requests","cost":2,"id":"two after `+later+`"}`)
+		step("what was given back after "+later, n.capHit("acme", 2, ""), "200")
+		step("one more after "+later, n.capHit("acme", 1, ""), "429 [cap]")
+	}
+}
+
 // TestCapsOnTwoNodes: what one node adjusts, another node's remembered row and refusals do not undo.
 func TestCapsOnTwoNodes(t *testing.T) {
 	t.Parallel()

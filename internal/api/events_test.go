@@ -122,6 +122,7 @@ func TestEventsOfALife(t *testing.T) {
 		"customer.plan_changed 2026-02-01T00:00:00 plan=max plan_version=1 previous=pro1 <nil> <nil>",
 		"invoice.drafted 2026-02-01T00:00:10 amount_due_minor=2000 currency=USD kind=period status=draft total_minor=2000",
 		"invoice.finalized 2026-02-01T01:00:10 amount_due_minor=2000 credited_minor=0 currency=USD kind=period number=TEST-1 status=finalized total_minor=2000",
+		"payment.noted 2026-02-02T00:00:00 amount_minor=2000 currency=USD kind=payment number=TEST-1 open_minor=0",
 		"invoice.paid 2026-02-02T00:00:00 amount_due_minor=2000 credited_minor=0 currency=USD kind=period number=TEST-1 status=paid total_minor=2000",
 		"credit.granted 2026-02-03T00:00:00 amount_minor=150 currency=USD kind=carried left_minor=150",
 		"invoice.credited 2026-02-03T00:00:00 amount_due_minor=2000 credit_note=<nil> <nil>TEST-2-150 credited_minor=150 currency=USD kind=period number=TEST-1 status=paid total_minor=2000",

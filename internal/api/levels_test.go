@@ -86,6 +86,64 @@ func TestSeatsAreHeld(t *testing.T) {
 	}
 }
 
+// TestLevelsOfATeamAfterEdits edits the plan of a level meter, whose limits are per team and then are not.
+// An edit alone moves nothing. The first write without the attribute gives all units to the empty value.
+func TestLevelsOfATeamAfterEdits(t *testing.T) {
+	t.Parallel()
+	n, version := seatsNode(t), 0
+	plan := func(per string) {
+		t.Helper()
+		version++
+		n.want(201, "PUT", "/v1/plans/team", fmt.Sprintf(`{"name":"Team","currency":"USD","interval":"month","base_price_minor":0,
+			"limits":[{"name":"each","meter":"seats","algorithm":"allocation","limit":20%s}],
+			"prices":[{"meter":"seats","model":"per_unit","unit_price":"10"}]}`, per), "If-Match", fmt.Sprintf("%q", fmt.Sprint(version)))
+	}
+	set := func(team string, level, cost int) {
+		t.Helper()
+		body := fmt.Sprintf(`{"level":%d}`, level)
+		if team != "" {
+			body = fmt.Sprintf(`{"level":%d,"attributes":{"team":%q}}`, level, team)
+		}
+		if got := n.want(200, "PUT", "/v1/customers/acme/levels/seats", body).json; got["cost"] != float64(cost) {
+			t.Errorf("PUT %s costs %v, want %d", body, got["cost"], cost)
+		}
+	}
+	holds := func(want string) {
+		t.Helper()
+		got := ""
+		for _, team := range []string{"a", "b", ""} {
+			quota := n.want(200, "GET", "/v1/customers/acme/quota?attr.team="+team, "").json
+			meter := quota["meters"].([]any)[0].(map[string]any)
+			got += fmt.Sprintf("%s=%v of %v ", team, quota["limits"].([]any)[0].(map[string]any)["used"], meter["used"])
+		}
+		if got != want {
+			t.Errorf("held are %swant %s", got, want)
+		}
+	}
+	const perTeam = `,"per":"team"`
+	plan(perTeam)
+	set("a", 5, 5)
+	set("b", 5, 5)
+	plan("")
+	plan(perTeam)
+	holds("a=5 of 10 b=5 of 10 =0 of 10 ")
+	plan("")
+	set("", 2, 0)
+	plan(perTeam)
+	holds("a=0 of 2 b=0 of 2 =2 of 2 ")
+	set("a", 1, 1)
+	holds("a=1 of 3 b=0 of 3 =2 of 3 ")
+	set("b", 3, 3)
+	holds("a=1 of 6 b=3 of 6 =2 of 6 ")
+	plan(`,"per":"region"`)
+	n.want(200, "PUT", "/v1/customers/acme/levels/seats", `{"level":1,"attributes":{"region":"north"}}`)
+	plan(perTeam)
+	holds("a=0 of 7 b=0 of 7 =7 of 7 ")
+	if books := n.want(200, "GET", "/v1/reconcile", "").json; books["ok"] != true {
+		t.Errorf("the books: %v", books)
+	}
+}
+
 // What a level meter does not take is refused, with the field, and changes nothing.
 func TestBadLevels(t *testing.T) {
 	t.Parallel()

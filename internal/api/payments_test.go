@@ -109,6 +109,10 @@ func TestReverseAPayment(t *testing.T) {
 	n.want(200, "POST", reverse, `{"reason":"bounced","id":"r"}`)
 	n.want(200, "POST", reverse, `{"reason":"bounced","id":"r"}`)
 	n.standsAs(path, "finalized paid 1380 open 1000 2:payment 1380 | 1:payment 1000")
+	const at = " 2026-02-01T01:00:10 amount_minor="
+	n.tells("?type=payment.noted", "payment.noted"+at+"1000 currency=USD kind=payment number=TEST-1 open_minor=1380",
+		"payment.noted"+at+"1380 currency=USD kind=payment number=TEST-1 open_minor=0")
+	n.tells("?type=payment.reversed", "payment.reversed"+at+"1000 currency=USD kind=payment number=TEST-1 open_minor=1000")
 	n.agreed("open again")
 	for _, c := range [][2]string{{reverse, `{"reason":"another","id":"r"}`}, {path + "/payments/2/reverse", `{"reason":"bounced","id":"r"}`}} {
 		if got := n.faultOf("POST", c[0], c[1]); got != "422 " {

@@ -49,6 +49,24 @@ func TestRefunds(t *testing.T) {
 	}
 }
 
+// TestRefundsAfterAnAdjustment: an adjustment took units off, so usage falls by less than the limits get
+// back, and refunded is the amount by which usage fell.
+func TestRefundsAfterAnAdjustment(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.setUp(`{"name":"l","meter":"requests","algorithm":"fixed_window","limit":100,"window":"1h"}`)
+	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":60}`)
+	n.want(201, "POST", "/v1/customers/acme/adjustments", `{"meter":"requests","cost":-5,"reason":"r","id":"a"}`)
+	for range 2 {
+		got := n.want(200, "POST", "/v1/refunds", `{"customer":"acme","meter":"requests","cost":60,"id":"r"}`)
+		if got.json["refunded"] != 55.0 {
+			t.Errorf("usage fell by 55: %s", got.text)
+		}
+		n.standing("acme", 0, 0)
+		n.booked("acme", 0)
+	}
+}
+
 // What a plan has lost can still be given back; nobody is made by a refund.
 func TestRefundsBesideThePlan(t *testing.T) {
 	t.Parallel()

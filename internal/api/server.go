@@ -145,5 +145,6 @@ func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server
 		Serves: func(r *http.Request) bool { return isHit(r) || hits.AsksAgain(r) },
 		Varies: append([]string{request.IdempotencyHeader, "Traceparent", "Tracestate", "X-Request-Id"}, hits.GatewayHeaders...),
 		Wall:   wall,
+		Below:  hits.AuthorizePattern + "/",
 	})
 }

@@ -146,7 +146,8 @@ type Line struct {
 	Part        *Part  // of a whole period; nil: all of it, or the line is of no time
 	WholeMinor  *int64 // what the whole period costs, see client.Line; nil: no price of a whole period made the amount
 
-	// BaseInvoice and BaseLine name the line of base in advance that a line unused gives back. They are empty on other lines.
+	// BaseInvoice and BaseLine name the line of base in advance that a line unused gives back. They are
+	// empty on other lines.
 	BaseInvoice string
 	BaseLine    int
 }

@@ -23,6 +23,9 @@ const (
 	InvoiceHeld      = "invoice.held"
 	InvoiceCredited  = "invoice.credited"
 
+	PaymentNoted    = "payment.noted"
+	PaymentReversed = "payment.reversed"
+
 	CreditGranted   = "credit.granted"
 	CreditExpired   = "credit.expired"
 	CreditWithdrawn = "credit.withdrawn"
@@ -44,6 +47,7 @@ const (
 var Types = []string{
 	LimitThreshold, CapThreshold,
 	InvoiceDrafted, InvoiceFinalized, InvoicePaid, InvoiceOverdue, InvoiceVoid, InvoiceHeld, InvoiceCredited,
+	PaymentNoted, PaymentReversed,
 	CreditGranted, CreditExpired, CreditWithdrawn,
 	CustomerCreated, CustomerPlanChanged, CustomerPlanRequested, CustomerChangeDropped, CustomerSuspended, CustomerResumed, CustomerEnded, CustomerArchived,
 	PlanPublished, WebhookDisabled,
@@ -100,13 +104,13 @@ func Write(ctx context.Context, tx postgres.Querier, all ...Event) error {
 	return postgres.Send(ctx, tx, b)
 }
 
-// The numberer locks rows of outbox in the order of seq, too. Rows that it has moved meanwhile are
+// The numberer locks rows of outbox in the order of their key, too. Rows that it has moved meanwhile are
 // found in events by the statement that comes after.
 const (
 	scrubOutbox = `
 		WITH theirs AS (
-			SELECT seq FROM outbox WHERE customer = $1 AND type LIKE 'credit.%' ORDER BY seq FOR UPDATE)
-		UPDATE outbox SET data = data - 'id' WHERE seq IN (SELECT seq FROM theirs)`
+			SELECT written_at, seq FROM outbox WHERE customer = $1 AND type LIKE 'credit.%' ORDER BY written_at, seq FOR UPDATE)
+		UPDATE outbox SET data = data - 'id' WHERE (written_at, seq) IN (SELECT written_at, seq FROM theirs)`
 	scrubEvents = `UPDATE events SET data = data - 'id' WHERE customer = $1 AND type LIKE 'credit.%'`
 )
 

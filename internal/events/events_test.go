@@ -251,8 +251,8 @@ func TestANodeThatDiesWhileNumbering(t *testing.T) {
 	pool := poolOf(t)
 	commit(t, begin(t, pool, named("one"), named("two"), named("three")))
 	dying := begin(t, pool)
-	if done, err := number(t.Context(), dying, 2, false); err != nil || done != 2 {
-		t.Fatal(done, err)
+	if done, more, err := number(t.Context(), dying, 2); err != nil || done != 2 || !more {
+		t.Fatal(done, more, err)
 	}
 	n := patient(pool)
 	if err := n.Number(t.Context()); err != nil || n.Numbered() != 0 {
@@ -318,7 +318,7 @@ func TestScrubFindsWhatIsBeingNumbered(t *testing.T) {
 	pool := poolOf(t)
 	commit(t, begin(t, pool, Event{Type: CreditGranted, At: 1, Customer: 7, Data: client.EventData{ID: "ada"}}))
 	numbering, erasing := begin(t, pool), begin(t, pool)
-	if done, err := number(t.Context(), numbering, 10, false); err != nil || done != 1 {
+	if done, _, err := number(t.Context(), numbering, 10); err != nil || done != 1 {
 		t.Fatal(done, err)
 	}
 	scrubbed := make(chan error, 1)

@@ -27,7 +27,10 @@ const (
 	numberEvery = 250 * time.Millisecond
 	// numberRows bounds one transaction. Nobody else gives ids meanwhile.
 	numberRows = 1000
-	trimEvery  = time.Hour
+	// steppedBack is how far ahead of the present a time of writing is that PostgreSQL's clock showed before it was
+	// set back. Such an event does not wait until the clock shows that time again.
+	steppedBack = 10 * time.Second
+	trimEvery   = time.Hour
 	// trimRows bounds one transaction, and trimPause leaves the database to others between two.
 	trimRows      = 1000
 	trimPause     = 50 * time.Millisecond
@@ -77,20 +80,21 @@ func (n *Numberer) Run(ctx context.Context) {
 }
 
 // oldestWaiting is one look at the index, also while rows that were moved are not vacuumed yet.
-const oldestWaiting = `SELECT min(seq) FROM outbox`
+const oldestWaiting = `SELECT min(written_at) FROM outbox`
 
 // Number gives ids to all events that are committed now. Where another node does that, it leaves the
 // rest to it.
 func (n *Numberer) Number(ctx context.Context) error {
 	for {
-		done, err := n.some(ctx)
-		if err != nil || done < numberRows {
+		more, err := n.some(ctx)
+		if err != nil || !more {
 			return err
 		}
 	}
 }
 
-func (n *Numberer) some(ctx context.Context) (done int64, err error) {
+// some gives ids to some events. more: there may be others.
+func (n *Numberer) some(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(n.Within, defaultWithin))
 	defer cancel()
 	var oldest *int64
@@ -99,32 +103,34 @@ func (n *Numberer) some(ctx context.Context) (done int64, err error) {
 	b.Queue(oldestWaiting).QueryRow(func(row pgx.Row) error { return row.Scan(&oldest) })
 	upkeep.QueueAnyThresholds(b, &reached)
 	if err := postgres.Send(ctx, n.pool, b); err != nil || oldest == nil && !reached {
-		return 0, err
+		return false, err
 	}
+	var done int64
 	err = pgx.BeginFunc(ctx, n.pool, func(tx pgx.Tx) (err error) {
-		done, err = number(ctx, tx, numberRows, reached)
+		done, more, err = number(ctx, tx, numberRows)
 		return err
 	})
 	if err == nil {
 		n.numbered.Add(done)
 	}
-	return done, err
+	return more, err
 }
 
-// takeTurn locks the last number until the commit. The lock ends with the transaction, however that
-// ends, so a node that dies holds up nobody.
-const takeTurn = `SELECT number FROM event_number FOR UPDATE SKIP LOCKED`
+// takeTurn locks the last number until the commit, and reads PostgreSQL's time, µs. The lock ends with the
+// transaction, however that ends, so a node that dies holds up nobody.
+const takeTurn = `SELECT number, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM event_number FOR UPDATE SKIP LOCKED`
 
 // numberSome comes after takeTurn, as a statement of its own: so it sees all that whoever had the turn
-// before has committed. Events that webhooks want are to be sent from the same commit on.
+// before has committed. Events that webhooks want are to be sent from the same commit on. $3, $4: later than the
+// former and up to the latter waits.
 const numberSome = `
 	WITH next AS (
-		SELECT seq FROM outbox ORDER BY seq LIMIT $2 FOR UPDATE
+		SELECT written_at, seq FROM outbox WHERE written_at <= $3 OR written_at > $4 ORDER BY written_at, seq LIMIT $2 FOR UPDATE
 	), taken AS (
-		DELETE FROM outbox WHERE seq IN (SELECT seq FROM next) RETURNING *
+		DELETE FROM outbox WHERE (written_at, seq) IN (SELECT written_at, seq FROM next) RETURNING *
 	), given AS (
 		INSERT INTO events (id, type, at, customer, test_clock, data, numbered_at)
-		SELECT $1 + row_number() OVER (ORDER BY seq), type, at, customer, test_clock, data, clock_timestamp() FROM taken
+		SELECT $1 + row_number() OVER (ORDER BY written_at, seq), type, at, customer, test_clock, data, clock_timestamp() FROM taken
 		RETURNING id, type
 	), sent AS (
 		INSERT INTO deliveries (event, webhook, since, due_at)
@@ -133,22 +139,26 @@ const numberSome = `
 	UPDATE event_number SET number = $1 + (SELECT count(*) FROM taken) RETURNING number - $1`
 
 // number gives ids to at most so many events, in the order in which they were written. It gives none
-// where somebody else is at it. reached: thresholds wait, and are among them.
-func number(ctx context.Context, tx pgx.Tx, most int, reached bool) (done int64, err error) {
-	var last int64
-	switch err := tx.QueryRow(ctx, takeTurn).Scan(&last); {
+// where somebody else is at it. more: others may wait.
+//
+// Two events of which one was committed before the other was written are in that order, also where a charge
+// wrote one of them: each event that was committed before an event of this pass was written is seen by the
+// statements of this pass, for they come after the instant up to which it takes events. What was written
+// later waits for the next pass.
+func number(ctx context.Context, tx pgx.Tx, most int) (done int64, more bool, err error) {
+	var last, now int64
+	switch err := tx.QueryRow(ctx, takeTurn).Scan(&last, &now); {
 	case errors.Is(err, pgx.ErrNoRows):
-		return 0, nil
+		return 0, false, nil
 	case err != nil:
-		return 0, err
+		return 0, false, err
 	}
-	if reached {
-		err = moveThresholds(ctx, tx, most)
+	moved, err := moveThresholds(ctx, tx, most)
+	if err != nil || moved == most { // some that were left may be older than what waits in outbox
+		return 0, err == nil, err
 	}
-	if err == nil {
-		err = tx.QueryRow(ctx, numberSome, last, most).Scan(&done)
-	}
-	return done, err
+	err = tx.QueryRow(ctx, numberSome, last, most, now, now+steppedBack.Microseconds()).Scan(&done)
+	return done, done == int64(most), err
 }
 
 // trimSome deletes the old ones of the first events after an id, and what was to be sent of them. Ids rise with the time at which they

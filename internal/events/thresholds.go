@@ -14,27 +14,38 @@ import (
 // ofMeter is a row of outbox about a meter, whose key is not known yet.
 type ofMeter struct {
 	row
-	Meter int32 `json:"meter"`
+	Meter   int32 `json:"meter"`
+	Written int64 `json:"written_at"`
 }
 
 // insertOfMeters writes events with the keys of their meters, in their order. A meter is never removed.
 const insertOfMeters = `
-	INSERT INTO outbox (type, at, customer, test_clock, data)
-	SELECT r.type, r.at, r.customer, r.test_clock, jsonb_build_object('meter', m.key) || r.data
-	FROM ROWS FROM (jsonb_to_recordset($1) AS (type text, at bigint, customer bigint, test_clock text, data jsonb, meter integer)) WITH ORDINALITY AS r
+	INSERT INTO outbox (written_at, type, at, customer, test_clock, data)
+	SELECT r.written_at, r.type, r.at, r.customer, r.test_clock, jsonb_build_object('meter', m.key) || r.data
+	FROM ROWS FROM (jsonb_to_recordset($1) AS (
+		written_at bigint, type text, at bigint, customer bigint, test_clock text, data jsonb, meter integer)) WITH ORDINALITY AS r
 	JOIN meters m ON m.id = r.meter ORDER BY r.ordinality`
 
-// moveThresholds moves what charges have reached into the outbox. It asks the engine for it: no statement
-// names both tables.
-func moveThresholds(ctx context.Context, tx pgx.Tx, most int) error {
+// moveThresholds moves at most so many of what charges have reached into the outbox, and returns how many. It
+// asks the engine for them: no statement names both tables.
+func moveThresholds(ctx context.Context, tx pgx.Tx, most int) (moved int, err error) {
 	all, err := upkeep.TakeThresholds(ctx, tx, most)
 	if err != nil || len(all) == 0 {
-		return err
+		return 0, err
 	}
 	rows := make([]ofMeter, len(all))
+	type counter struct {
+		customer int64
+		meter    int32
+	}
+	last := make(map[counter]int64)
 	for i := range all {
 		t := &all[i]
-		rows[i] = ofMeter{row{Type: LimitThreshold, At: t.At, Customer: &t.Customer, Data: tellThreshold(t)}, t.Meter}
+		// A charge that waited for a row may have begun before the charge that it waited for. The order of
+		// charges of a counter counts.
+		c := counter{t.Customer, t.Meter}
+		last[c] = max(last[c], t.Written)
+		rows[i] = ofMeter{row{Type: LimitThreshold, At: t.At, Customer: &t.Customer, Data: tellThreshold(t)}, t.Meter, last[c]}
 		if t.IsCap() {
 			rows[i].Type = CapThreshold
 		}
@@ -44,9 +55,9 @@ func moveThresholds(ctx context.Context, tx pgx.Tx, most int) error {
 	}
 	b := new(pgx.Batch)
 	if err := postgres.QueueRows(b, insertOfMeters, rows); err != nil {
-		return err
+		return 0, err
 	}
-	return postgres.Send(ctx, tx, b)
+	return len(all), postgres.Send(ctx, tx, b)
 }
 
 // tellThreshold is what the event says, but for the meter.

@@ -47,6 +47,9 @@ type Options struct {
 	Serves func(*http.Request) bool
 	// Varies names the headers whose values may differ in a repeated head, in canonical form.
 	Varies []string
+	// Below is the beginning of targets of which nothing more is read, as of a path that a proxy appends. net/http
+	// would refuse some of these targets itself: a percent sign in such a path becomes _. Empty: there are none.
+	Below string
 	// Wall is the node's own clock, time.Now.
 	Wall func() time.Time
 }
@@ -65,7 +68,7 @@ func New(server *http.Server, o Options) *Server {
 		if c == nil {
 			return ctx
 		}
-		c.server = s
+		c.server, c.framing.below = s, s.options.Below
 		ctx = context.WithValue(ctx, connKey{}, c)
 		c.ctx = newConnContext(ctx, c.Conn)
 		return ctx

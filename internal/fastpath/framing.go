@@ -19,6 +19,7 @@ type framing struct {
 	line   []byte // of the line that is under way, what earlier reads had
 	left   int64  // bytes that are still to come of a body or chunk
 	faulty bool   // nothing more is given to net/http
+	below  string // Options.Below
 
 	// Of the head that is under way.
 	begun           bool // its first line is over
@@ -80,7 +81,7 @@ func (f *framing) pass(p []byte, n int, err error) (int, error) {
 }
 
 // begin says that net/http waits for a request, of which it has nothing.
-func (f *framing) begin() { *f = framing{line: f.line[:0], faulty: f.faulty} }
+func (f *framing) begin() { *f = framing{line: f.line[:0], faulty: f.faulty, below: f.below} }
 
 // step follows a line, or as much of a body as there is.
 func (f *framing) step(p []byte) (used int, ok bool) {
@@ -99,6 +100,10 @@ func (f *framing) step(p []byte) (used int, ok bool) {
 		return used, true
 	}
 	end := bytes.IndexByte(p, '\n')
+	if !f.begun && f.state == inHead && f.below != "" {
+		first, _, _ := bytes.Cut(p, []byte("\n"))
+		f.smooth(first)
+	}
 	if end < 0 {
 		if f.line = append(f.line, p...); len(f.line) > maxLine {
 			f.state = astray
@@ -111,6 +116,28 @@ func (f *framing) step(p []byte) (used int, ok bool) {
 		f.line = line[:0]
 	}
 	return end + 1, f.take(line)
+}
+
+// smooth replaces what net/http does not take in the target of a request, if the target is below f.below: the
+// percent signs of its path, and control characters. p is the rest of the first line, or a part of that.
+func (f *framing) smooth(p []byte) {
+	line := p
+	if len(f.line) > 0 {
+		line = append(f.line, p...)
+		f.line = line[:len(line)-len(p)]
+	}
+	_, target, _ := bytes.Cut(line, []byte(" "))
+	if !bytes.HasPrefix(target, []byte(f.below)) {
+		return
+	}
+	inPath := true
+	for i, from := len(line)-len(target)+len(f.below), len(line)-len(p); i < len(line) && line[i] != ' '; i++ {
+		c := line[i]
+		inPath = inPath && c != '?'
+		if i >= from && (c == '%' && inPath || c < ' ' && c != '\r' || c == 0x7f) {
+			p[i-from] = '_'
+		}
+	}
 }
 
 // take follows a line, which ends in LF. It returns false where the request is faulty.

@@ -73,3 +73,11 @@ func (e *NoDefaultPlanError) Error() string {
 
 // Unwrap is ErrUnknownCustomer.
 func (e *NoDefaultPlanError) Unwrap() error { return ErrUnknownCustomer }
+
+// SuspendedError is an ErrSuspended that has the suspension's reason, which the customer may read.
+type SuspendedError struct{ Reason string }
+
+func (e *SuspendedError) Error() string { return ErrSuspended.Error() }
+
+// Unwrap is ErrSuspended.
+func (e *SuspendedError) Unwrap() error { return ErrSuspended }

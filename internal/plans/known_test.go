@@ -23,6 +23,7 @@ func TestDocumentedNames(t *testing.T) {
 			return bad.Error()
 		}()},
 		{reflect.TypeFor[Price](), "Model", slices.Sorted(slices.Values(PriceModels())), CheckPrice(&Price{Model: "none"}).Error()},
+		{reflect.TypeFor[Price](), "LevelBy", slices.Sorted(slices.Values(LevelsBy())), ForMeter(&Price{LevelBy: "none"}, KindLevel).Error()},
 	} {
 		field, _ := c.of.FieldByName(c.field)
 		enum := slices.Sorted(strings.SplitSeq(field.Tag.Get("enum"), ","))

@@ -79,6 +79,11 @@ const (
 	ByLast    = "last"
 )
 
+var levelsBy = []string{ByAverage, ByPeak, ByLast}
+
+// LevelsBy returns the values of Price.LevelBy, the default first.
+func LevelsBy() []string { return slices.Clone(levelsBy) }
+
 // levelBy checks which level of a meter of a kind a price is of, and fills the default in.
 func (f *faults) levelBy(path string, p *Price, kind string) {
 	switch {
@@ -87,7 +92,8 @@ func (f *faults) levelBy(path string, p *Price, kind string) {
 	case kind == KindLevel && p.LevelBy == "":
 		p.LevelBy = ByAverage
 	case kind == KindLevel:
-		f.must(path+"level_by", p.LevelBy, "average, peak or last", p.LevelBy == ByAverage || p.LevelBy == ByPeak || p.LevelBy == ByLast)
+		last := len(levelsBy) - 1
+		f.must(path+"level_by", p.LevelBy, strings.Join(levelsBy[:last], ", ")+" or "+levelsBy[last], slices.Contains(levelsBy, p.LevelBy))
 	}
 }
 

@@ -10,10 +10,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/upkeep"
 	"quotad/internal/testkit"
+	levels "quotad/internal/testkit/oracle"
 	"quotad/internal/testkit/quotatest"
 )
 
@@ -70,17 +73,33 @@ func (db *testDB) checkLevels(t testing.TB, customer, last int64) {
 	if n := len(all); n == 0 || all[n-1].level != last {
 		t.Errorf("the rows end with %v, want level %d", all[max(0, n-1):], last)
 	}
+	if bad := compared(t, db, customer, upkeep.Mismatches); len(bad) > 0 {
+		t.Errorf("charged is not booked: %v", bad)
+	}
+	if bad := db.misheld(t, customer); len(bad) > 0 {
+		t.Errorf("the values do not add up: %+v", bad)
+	}
+}
+
+// misheld returns what reconcile finds of the values of a customer's level meter.
+func (db *testDB) misheld(t testing.TB, customer int64) []upkeep.Misheld {
+	t.Helper()
+	return compared(t, db, customer, upkeep.MisheldValues)
+}
+
+// compared returns what a check of reconcile finds of a customer's level meter.
+func compared[T any](t testing.TB, db *testDB, customer int64, check func(context.Context, pgx.Tx, []upkeep.Charged) ([]T, error)) []T {
+	t.Helper()
 	tx, err := db.Pool.Begin(testkit.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if bad, err := upkeep.Mismatches(testkit.Context(t), tx, []upkeep.Charged{{
-		Shard: model.Shard(customer), Customer: customer,
-		Meter: -7,
-	}}); err != nil || len(bad) > 0 {
-		t.Errorf("charged is not booked: %v %v", bad, err)
+	bad, err := check(testkit.Context(t), tx, []upkeep.Charged{{Shard: model.Shard(customer), Customer: customer, Meter: -7}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return bad
 }
 
 // Hits take, refunds give up, and levels are set, of values and of the meter; and it is as if one
@@ -188,6 +207,80 @@ func TestLevelsOutliveLimits(t *testing.T) {
 		t.Errorf("and cannot rise: %v", err)
 	}
 	db.checkLevels(t, customer, 4)
+}
+
+// TestLevelsOfValues plays hits, refunds and levels under plans whose limits are per an attribute, per
+// another one or per none, and compares each value with what the oracle holds of it.
+func TestLevelsOfValues(t *testing.T) {
+	t.Parallel()
+	ctx, db := testkit.Context(t), newTestDB(t)
+	clock := quotatest.NewClock(quotatest.Epoch)
+	engines := []*Engine{db.startEngine(t, clock), db.startEngine(t, clock)}
+	customer := quotatest.FreshCustomers(1)
+	plans := map[string]*model.Target{
+		"":       levelTarget(customer, 1, allocated(t, "all", "", 50)),
+		"team":   levelTarget(customer, 1, allocated(t, "all", "", 50), allocated(t, "each", "team", 20)),
+		"region": levelTarget(customer, 1, allocated(t, "all", "", 50), allocated(t, "near", "region", 30)),
+	}
+	most := map[string]int64{"": 50, "team": 20, "region": 30}
+	held, per := levels.Values{}, "team"
+	random := rand.New(rand.NewPCG(68, 1))
+	for i := range 600 {
+		clock.Set(clock.At.Load() + random.Int64N(3)*1000)
+		if random.IntN(5) == 0 { // an edit of the plan
+			per = []string{"", "team", "region"}[random.IntN(3)]
+		}
+		e, value, units := engines[random.IntN(2)], []string{"", "a", "b", "c"}[random.IntN(4)], random.Int64N(10)
+		of := plans[per].For(map[string]string{per: value})
+		before := held.Held(per, value)
+		fits := func(rise int64) bool { return held.Total+rise <= 50 && before+rise <= most[per] }
+		what := fmt.Sprintf("%d: %d units of %s=%s", i, units, per, value)
+		switch random.IntN(3) {
+		case 0:
+			d, err := e.Decide(ctx, of, units)
+			if err != nil || d.Allowed != fits(units) {
+				t.Fatalf("a hit of %s: %s %v", what, d.String(), err)
+			}
+			if d.Allowed && units > 0 {
+				held.Add(per, value, units)
+			}
+		case 1:
+			done, err := e.Refund(ctx, locked.Refund{Target: of, Cost: units + 1, ID: model.NewID("refund", fmt.Sprint(i), "p")})
+			if err != nil || done.Units != min(units+1, before) {
+				t.Fatalf("a refund of one more than %s: %d of %d given back, %v", what, done.Units, before, err)
+			}
+			if done.Units > 0 {
+				held.Add(per, value, -done.Units)
+			}
+		default:
+			d, err := e.SetLevel(ctx, of, units)
+			if err != nil || d.Allowed != (units <= before || fits(units-before)) {
+				t.Fatalf("a level of %s: %s %v", what, d.String(), err)
+			}
+			if d.Allowed {
+				held.Add(per, value, units-before)
+			}
+		}
+		for _, looked := range []string{"", "team", "region"} {
+			for _, value := range []string{"", "a", "b", "c"} {
+				s, err := e.StandingsIn(ctx, nil, []*model.Target{plans[looked].For(map[string]string{looked: value})})
+				if err != nil || s[0].PeriodUsed != held.Total || s[0].View(0).Used != held.Total {
+					t.Fatalf("after %s: %v %v; held %+v", what, s, err, held)
+				}
+				if looked != "" && s[0].View(1).Used != held.Held(looked, value) {
+					t.Fatalf("after %s: %s=%s holds %d; held %+v", what, looked, value, s[0].View(1).Used, held)
+				}
+			}
+		}
+	}
+	db.checkLevels(t, customer, held.Total)
+	if _, err := engines[0].SetLevel(ctx, plans["team"].For(map[string]string{"team": "a"}), 1); err != nil {
+		t.Fatal(err)
+	}
+	db.Exec(ctx, t, `UPDATE counters SET total = total + 1 WHERE customer = $1 AND attribute = 'team=a'`, customer)
+	if bad := db.misheld(t, customer); len(bad) != 1 || bad[0].Each != bad[0].Together+1 {
+		t.Errorf("a unit of a value too many is not found: %+v", bad)
+	}
 }
 
 // What a level meter does not take, changes nothing.

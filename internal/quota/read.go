@@ -114,7 +114,8 @@ func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Targ
 // that have any: for each list of limits an array, in binary, of how many limits, those, and of all their
 // holds the expiries, the instants and the costs.
 const readSQL = `
-SELECT array_send(c.state), array_send(c.departed), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.total, 0), ` + usage.PeriodUnits + `,
+SELECT array_send(c.state), array_send(c.departed), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.total, 0), coalesce(c.generation, 0),
+       ` + usage.PeriodUnits + `,
        CASE WHEN c.state[1] = 0 THEN
          (SELECT string_agg(array_send(h.limits || h.expires_at || h.at || h.cost), ''::bytea)
           FROM (SELECT cardinality(limits)::bigint || limits AS limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at,
@@ -126,7 +127,7 @@ SELECT array_send(c.state), array_send(c.departed), coalesce(c.at, 0), coalesce(
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, period_start, period_end, n)
 LEFT JOIN LATERAL (
-	SELECT state, departed, at, version, change, total,
+	SELECT state, departed, at, version, change, total, generation,
 		CASE WHEN i.attribute = '' AND hour >= i.period_start AND hour < i.period_end THEN units END AS units FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	OFFSET 0) c ON true
@@ -148,9 +149,9 @@ type stored struct {
 }
 
 // hold has the counters of a level meter say what is held.
-func (s *stored) hold(t *model.Target, totals []int64) {
+func (s *stored) hold(t *model.Target, totals, generations []int64) {
 	if t.Level {
-		t.Levels(s.rows, totals)
+		t.Levels(s.rows, model.LevelTotals(totals, generations))
 		s.used = totals[0]
 	}
 }
@@ -213,12 +214,13 @@ func (e *Engine) now(ctx context.Context) (int64, error) {
 type readCounter struct {
 	model.Row
 	total, used int64
+	generation  int64 // see model.LevelTotals
 	bad         error // why it cannot be read, which is the fault of this counter only
 }
 
 func scanCounter(r pgx.CollectableRow) (c readCounter, err error) {
 	var state, departed, holds []byte
-	if err = r.Scan(&state, &departed, &c.At, &c.Version, &c.Change, &c.total, &c.used, &holds); err != nil {
+	if err = r.Scan(&state, &departed, &c.At, &c.Version, &c.Change, &c.total, &c.generation, &c.used, &holds); err != nil {
 		return c, err
 	}
 	if state != nil {
@@ -271,9 +273,9 @@ func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, per
 	all := make([]stored, len(targets))
 	newest := int64(-1)
 	for i, t := range targets {
-		var totals []int64
+		var totals, generations []int64
 		for c := range t.Counters {
-			totals = append(totals, counters[0].total)
+			totals, generations = append(totals, counters[0].total), append(generations, counters[0].generation)
 			if counters[0].Change > t.AsOf() {
 				if newest < 0 {
 					if newest, err = e.newest(ctx, from, tries); err != nil {
@@ -295,7 +297,7 @@ func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, per
 			}
 			counters = counters[1:]
 		}
-		all[i].hold(t, totals)
+		all[i].hold(t, totals, generations)
 	}
 	return all, now, nil
 }

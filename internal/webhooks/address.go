@@ -6,26 +6,47 @@ import (
 	"syscall"
 )
 
-// private are addresses of networks that are not the internet's. A setting allows them.
-var private = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7", "100.64.0.0/10", "198.18.0.0/15")
+// private are addresses of networks that are not the internet's. A setting allows them. Benchmarks of networks
+// (198.18.0.0/15, 2001:2::/48) use theirs like private ones.
+var private = prefixes(
+	"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7", "100.64.0.0/10", "198.18.0.0/15", "2001:2::/48",
+)
 
-// never are addresses that no webhook has: of the link, where clouds have their metadata, of groups, and
-// those that are kept for other uses.
+// never are addresses that no webhook has: addresses of the link, at which clouds have their metadata, addresses
+// of groups, and those that IANA's special-purpose registries keep for other uses. The registries are
+// https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry.
 var never = prefixes(
 	"0.0.0.0/8", "::/128", "169.254.0.0/16", "fe80::/10", "fec0::/10", "fd00:ec2::/32", "100.100.100.200/32", "192.0.0.0/24", "168.63.129.16/32",
-	"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "192.88.99.0/24", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8", "100::/64",
+	"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "192.88.99.0/24", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8",
+	"64:ff9b:1::/48",             // NAT64 of a network of its own, whose bytes of the IPv4 address nobody else knows
+	"::ffff:0:0:0/96",            // IPv4-translated
+	"100::/64", "100:0:0:1::/64", // discarded, dummy
+	"3fff::/20", // documentation
+	"5f00::/16", // segment routing
 )
+
+// protocols are addresses for protocols of the IETF, such as Teredo, which hides an IPv4 address. Of them only those
+// of reachable may be reached from everywhere; ORCHIDv2's (2001:20::/28) are names and no places.
+var (
+	protocols = netip.MustParsePrefix("2001::/23")
+	reachable = prefixes("2001:1::1/128", "2001:1::2/128", "2001:1::3/128", "2001:3::/32", "2001:4:112::/48", "2001:30::/28")
+)
+
+// global is what is assigned as global unicast in IPv6; all else is kept for later.
+var global = netip.MustParsePrefix("2000::/3")
 
 // tunnels are addresses that hold an IPv4 address, and at which byte.
 var tunnels = map[netip.Prefix]int{
-	netip.MustParsePrefix("64:ff9b::/96"):   12, // NAT64
-	netip.MustParsePrefix("64:ff9b:1::/48"): 12,
-	netip.MustParsePrefix("2002::/16"):      2, // 6to4
-	netip.MustParsePrefix("::/96"):          12,
+	netip.MustParsePrefix("64:ff9b::/96"): 12, // NAT64
+	netip.MustParsePrefix("2002::/16"):    2,  // 6to4
 }
 
-// teredo hides an IPv4 address, inverted.
-var teredo = netip.MustParsePrefix("2001::/32")
+// isatap reports whether an address has an interface identifier of ISATAP: it leads to the IPv4 address in its
+// last bytes, whatever its prefix is.
+func isatap(a netip.Addr) bool {
+	bytes := a.As16()
+	return a.Is6() && bytes[8]&^2 == 0 && bytes[9] == 0 && bytes[10] == 0x5e && bytes[11] == 0xfe
+}
 
 func prefixes(texts ...string) (all []netip.Prefix) {
 	for _, text := range texts {
@@ -50,7 +71,7 @@ func allowed(a netip.Addr, plain, privately bool) error {
 	switch inside, holds := embedded(a); {
 	case plain && !a.IsLoopback():
 		return fmt.Errorf("the address %s is reached without TLS, and is not this machine: use https", a)
-	case within(a, never), teredo.Contains(a):
+	case within(a, never), isatap(a):
 		return fmt.Errorf("the address %s is none that webhooks may have: it is of the link, of a group, or kept for other uses", a)
 	case within(a, private) && privately:
 		return nil
@@ -58,6 +79,8 @@ func allowed(a netip.Addr, plain, privately bool) error {
 		return fmt.Errorf("the address %s is private: only --webhook-allow-private lets webhooks have such", a)
 	case holds:
 		return allowed(inside, plain, privately)
+	case a.Is6() && !global.Contains(a), protocols.Contains(a) && !within(a, reachable):
+		return fmt.Errorf("the address %s is none that webhooks may have: it is not global unicast", a)
 	}
 	return nil
 }

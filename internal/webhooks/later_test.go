@@ -1,8 +1,10 @@
 package webhooks
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +89,11 @@ func TestRetriedForADay(t *testing.T) {
 	if got := w.says(`SELECT (due_at - last_at <= interval '1 hour 5 s')::text FROM deliveries`); got != "true" {
 		t.Error("it is tried later than it should be")
 	}
+	const failing = `SELECT (failing_since IS NOT NULL)::text FROM webhooks WHERE id = $1`
+	to.answers(200)
+	if is, err := sender.Test(t.Context(), id); err != nil || is.Enabled || w.says(failing, id) != "false" {
+		t.Error("a test that was accepted leaves the webhook failing", is, err)
+	}
 	to.answers(500) // an attempt is counted when it begins; its answer shows that it is over
 	w.exec(`UPDATE deliveries SET due_at = clock_timestamp()`)
 	w.becomes(id, "1 waiting 2 500")
@@ -152,4 +159,39 @@ func TestGone(t *testing.T) {
 	if got := w.says(`SELECT count(*)::text FROM deliveries`); got != "0" {
 		t.Errorf("%s deliveries are left", got)
 	}
+}
+
+// sending is a function that sends a request.
+type sending func(*http.Request) (*http.Response, error)
+
+func (f sending) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A delivery whose answer has come while the node stops is noted: it is not sent again.
+func TestAnsweredWhileTheNodeStops(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	to := receive(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("x"))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done() // the body never ends
+	})
+	id, _ := w.creates(to.URL)
+	s := w.sender()
+	w.happens(events.PlanPublished, 1)
+	due, err := s.take(t.Context(), nil, nil)
+	if err != nil || len(due) != 1 {
+		t.Fatal(due, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	s.underWay[id]++
+	send := s.clients.plain.Transport
+	s.clients.plain.Transport = sending(func(r *http.Request) (*http.Response, error) {
+		defer stop()
+		return send.RoundTrip(r)
+	})
+	s.send(ctx, &due[0])
+	s.note(t.Context())
+	s.sends.Wait()
+	w.becomes(id, "1 delivered 1 200")
 }

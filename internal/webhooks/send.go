@@ -123,8 +123,19 @@ func (c *clients) post(ctx context.Context, to string, secrets [][]byte, id stri
 	}
 }
 
-// failure is an error as it is kept: short, and valid text. The webhook's own URL is not in it.
+// failure is an error as it is kept: short, and valid text. The webhook's own URL is not in it, and neither is
+// the address of the resolver that this host asks.
 func failure(err error) string {
+	if of := (*net.DNSError)(nil); errors.As(err, &of) {
+		switch name := strconv.Quote(of.Name); {
+		case of.IsNotFound:
+			err = fmt.Errorf("the name %s: no such host", name)
+		case of.IsTimeout:
+			err = fmt.Errorf("the name %s was not looked up in time", name)
+		default:
+			err = fmt.Errorf("the name %s cannot be looked up now", name)
+		}
+	}
 	if of := (*url.Error)(nil); errors.As(err, &of) {
 		err = of.Err
 	}

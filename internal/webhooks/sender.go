@@ -224,7 +224,7 @@ func (s *Sender) post(ctx context.Context, d *taken) (known bool) {
 		secrets = append(secrets, d.OldSecret)
 	}
 	d.outcome = s.clients.post(ctx, d.URL, secrets, strconv.FormatInt(d.Event.ID, 10), time.UnixMicro(at), body)
-	return ctx.Err() == nil // else the node stops, and broke it off
+	return d.status != 0 || ctx.Err() == nil // else the node stops, and broke it off before an answer
 }
 
 // An outcome counts for the lease of its attempt only: whoever was too slow has lost it to another.

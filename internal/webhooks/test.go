@@ -23,14 +23,16 @@ type Tested struct {
 
 const secretsOf = `SELECT url, secret, CASE WHEN old_until > clock_timestamp() THEN old_secret END FROM webhooks WHERE id = $1`
 
-const enableWebhook = `
-	UPDATE webhooks SET disabled_at = NULL, disabled_for = NULL, failing_since = NULL WHERE id = $1 AND disabled_at IS NOT NULL`
+const (
+	enableWebhook = `UPDATE webhooks SET disabled_at = NULL, disabled_for = NULL WHERE id = $1 AND disabled_at IS NOT NULL`
+	endFailing    = `UPDATE webhooks SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL`
+)
 
 // testType is the type of what Test sends. No event of the list has it.
 const testType = "webhook.test"
 
-// Test sends something to a webhook now, and waits for the answer, for 3 s usually. A disabled one that takes it
-// is enabled again. Errors: ErrUnknown.
+// Test sends something to a webhook now, and waits for the answer, for 3 s usually. A webhook that accepts
+// it fails no more, and is enabled again if it was disabled. Errors: ErrUnknown.
 func (s *Sender) Test(ctx context.Context, id string) (is Tested, err error) {
 	at, err := s.now(ctx)
 	if err != nil {
@@ -67,6 +69,9 @@ func (s *Sender) Test(ctx context.Context, id string) (is Tested, err error) {
 				return err
 			}
 			is.Enabled = done.RowsAffected() > 0
+			if _, err := tx.Exec(ctx, endFailing, id); err != nil {
+				return err
+			}
 		}
 		return store.Audit(ctx, tx, plans.Audited{Action: "test", Target: "webhooks/" + id, After: struct {
 			Status  int  `json:"status"`

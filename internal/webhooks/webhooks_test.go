@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
@@ -223,6 +225,12 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 		"100.100.100.200": "none none", "fd00:ec2::254": "none none", "224.0.0.1": "none none", "ff02::1": "none none", "255.255.255.255": "none none",
 		"64:ff9b::a00:1": "private ok", "64:ff9b::a9fe:a9fe": "none none", "64:ff9b::808:808": "ok ok", "2002:7f00:1::": "private ok",
 		"2001:0:1::1": "none none", "192.0.0.192": "none none",
+		"64:ff9b:1::808:808": "none none", "64:ff9b:1:a00:0:100::": "none none", "::ffff:0:808:808": "none none", "::ffff:0:a00:1": "none none",
+		"2606:4700::5efe:a00:1": "none none", "2606:4700::200:5efe:808:808": "none none", "fd12::5efe:808:808": "none none",
+		"3fff::1": "none none", "3fff:fff:ffff::1": "none none", "3fff:1000::1": "ok ok", "5f00::1": "none none",
+		"2001:2::1": "private ok", "198.18.0.1": "private ok", "198.19.255.255": "private ok", "2001:2:1::1": "none none", "2001:10::1": "none none", "2001:20::1": "none none",
+		"2001:2f:ffff::1": "none none", "100::1": "none none", "100:0:0:1::1": "none none", "4000::1": "none none", "1::1": "none none", "e000::1": "none none",
+		"::808:808": "none none", "2001:1::1": "ok ok", "2001:1::4": "none none", "2001:200::1": "ok ok", "2001:4:112::1": "ok ok", "2620:4f:8000::1": "ok ok", "192.31.196.1": "ok ok", "192.175.48.1": "ok ok",
 	} {
 		var is []string
 		for _, privately := range []bool{false, true} {
@@ -237,6 +245,17 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 		}
 		if got := strings.Join(is, " "); got != want {
 			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+	for want, err := range map[string]error{
+		"no such host": &net.DNSError{Err: "no such host", Name: "example.com", Server: "10.9.8.7:53", IsNotFound: true},
+		"in time":      &net.DNSError{Err: "read udp 10.9.8.6:999->10.9.8.7:53: i/o timeout", Name: "example.com", Server: "10.9.8.7:53", IsTimeout: true},
+		"cannot be looked up": &url.Error{Op: "Post", URL: "https://example.com/secret", Err: &net.OpError{
+			Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "dial udp 10.9.8.7:53: connect: refused", Name: "example.com", Server: "10.9.8.7:53"},
+		}},
+	} {
+		if got := failure(err); !strings.Contains(got, want) || !strings.Contains(got, `"example.com"`) || strings.Contains(got, "10.9") {
+			t.Errorf("%v is kept as %q", err, got)
 		}
 	}
 	if allowed(netip.MustParseAddr("8.8.8.8"), true, true) == nil || allowed(netip.MustParseAddr("10.0.0.1"), true, true) == nil {

@@ -87,8 +87,9 @@ func (s *Room) authorize(w http.ResponseWriter, r *http.Request, p serve.Params)
 		s.failed(err, 1)
 		f := *problem.Of(err)
 		s.LogInternal(w, r, &f, err)
+		s.Log.Info("a gateway was refused", "request_id", serve.RequestID(w), "reason", reason, "why", f.Detail)
 		kind := *f.Kind
-		kind.Status, f.Kind = denied, &kind
+		kind.Status, f.Kind, f.Detail = denied, &kind, publicDetail(reason, err)
 		tellGateway(w, reason, f.Detail)
 		return problem.Write(w, &f)
 	}
@@ -118,6 +119,26 @@ func reasonOf(err error) string {
 		return "outage"
 	}
 	return ""
+}
+
+// publicDetail returns a sentence about a refusal for the customer. Many gateways pass a refusal on to their
+// client, so the sentence contains no key, no route and no plan's name. Of a suspension it is the reason that
+// was given.
+func publicDetail(reason string, err error) string {
+	if suspended, ok := errors.AsType[*plans.SuspendedError](err); ok && suspended.Reason != "" {
+		return suspended.Reason
+	}
+	switch reason {
+	case "unknown-customer":
+		return "This customer is not known here."
+	case "not-in-plan":
+		return "Your plan does not include this."
+	case "suspended":
+		return "Your account is suspended."
+	case "ended":
+		return "Your subscription has ended."
+	}
+	return "This cannot be decided at the moment. Try again later."
 }
 
 // tellGateway says why a request is refused. Many gateways hand on headers alone.

@@ -51,6 +51,10 @@ func capsOf(ctx context.Context, q postgres.Querier, customers []int64, meter st
 // that follow. So nobody has to read when one ends.
 const capPeriods = 3
 
+// clockCapPeriods is the same of a customer that lives by a test clock. A counter stays where the clock
+// was, even if the clock is set back by years.
+const clockCapPeriods = 36
+
 // periodsFrom are the periods of a timeline from the one that runs on, else from the first to come; at
 // most so many.
 func periodsFrom(c *Customer, line *timeline.Timeline, most int) (all []billing.Period, err error) {
@@ -114,7 +118,11 @@ func (h *Hooks) CapPeriods(ctx context.Context, q postgres.Querier, customer int
 	if err != nil {
 		return nil, err
 	}
-	terms, err := h.pricedPeriods(ctx, q, customers[customer], lines[customer], capPeriods)
+	most := capPeriods
+	if customers[customer].Clock != "" {
+		most = clockCapPeriods
+	}
+	terms, err := h.pricedPeriods(ctx, q, customers[customer], lines[customer], most)
 	if err != nil {
 		return nil, err
 	}

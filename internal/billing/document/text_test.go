@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/billing"
 	"quotad/internal/calendar"
+	"quotad/internal/plans"
 )
 
 func TestAmountsForPeople(t *testing.T) {
@@ -119,6 +121,16 @@ func TestPrintableLetters(t *testing.T) {
 	} {
 		if got := printable(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestPapersKnowEachLevel demands that a paper says which level was billed.
+func TestPapersKnowEachLevel(t *testing.T) {
+	for _, by := range plans.LevelsBy() {
+		line := billing.Line{Level: billing.LineLevel{By: by, Exact: "3.500000"}}
+		if words := amountsIn("EUR").held(&line); words[0] == "" {
+			t.Errorf("a paper has no words for the level by %s", by)
 		}
 	}
 }

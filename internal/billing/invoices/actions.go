@@ -85,6 +85,11 @@ func (a *act) record(ctx context.Context, tx pgx.Tx, before invoiceAudit, i *bil
 	if i.Status == billing.StatusPaid && before.Status != billing.StatusPaid {
 		tell = append(slices.Clip(tell), events.InvoicePaid)
 	}
+	if a.payment != nil {
+		if err := events.Write(ctx, tx, paymentEvent(a.word, i, a.payment, now)); err != nil {
+			return err
+		}
+	}
 	for _, what := range tell {
 		e := invoiceEvent(what, i, now)
 		if a.note != nil {

@@ -29,6 +29,18 @@ func invoiceEvent(what string, i *billing.Invoice, at int64) events.Event {
 	return e
 }
 
+// paymentEvent returns the event of a payment that was noted or, if the word is reverse, reversed. i is the invoice
+// afterwards, and the instant is in µs.
+func paymentEvent(word string, i *billing.Invoice, p *paymentAudit, at int64) events.Event {
+	what, amount, open := events.PaymentNoted, p.AmountMinor, i.OpenMinor()
+	if word == "reverse" {
+		what = events.PaymentReversed
+	}
+	return events.Event{Type: what, At: at, Customer: i.Customer, TestClock: i.TestClock, Data: client.EventData{
+		ID: i.ID, Number: i.Number, Kind: p.Kind, Currency: i.Currency, AmountMinor: &amount, OpenMinor: &open,
+	}}
+}
+
 // draftEvents tell of new drafts, and of those that are held from the first.
 func draftEvents(drafts []*Task) (all []events.Event) {
 	for _, t := range drafts {

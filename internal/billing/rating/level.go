@@ -21,17 +21,20 @@ type Held struct {
 	Peak, Last int64
 }
 
-// Level is what a price bills of what was held in a period of length µs, which is above 0. An average
-// is rounded to 6 digits, half up.
-func (p *Price) Level(h Held, length int64) Level {
-	switch p.levelBy {
-	case plans.ByPeak:
-		return Level{micro(h.Peak)}
-	case plans.ByLast:
-		return Level{micro(h.Last)}
-	}
-	return Average(h.Integral, length)
+// levels computes the level of a period for each value of plans.Price.LevelBy. A price without one is billed by
+// the average. Compile refuses a value that has no entry here.
+var levels = map[string]func(h Held, length int64) Level{
+	"":              averageOf,
+	plans.ByAverage: averageOf,
+	plans.ByPeak:    func(h Held, _ int64) Level { return Level{micro(h.Peak)} },
+	plans.ByLast:    func(h Held, _ int64) Level { return Level{micro(h.Last)} },
 }
+
+func averageOf(h Held, length int64) Level { return Average(h.Integral, length) }
+
+// Level returns what a price bills of what was held in a period of length µs, which is above 0. An average
+// is rounded to 6 digits, half up.
+func (p *Price) Level(h Held, length int64) Level { return levels[p.levelBy](h, length) }
 
 // Average is an integral over a length, µs, as a level: rounded half up.
 func Average(integral *big.Int, length int64) Level {

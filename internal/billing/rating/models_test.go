@@ -1,6 +1,7 @@
 package rating
 
 import (
+	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -38,5 +39,25 @@ func TestEachModelIsRated(t *testing.T) {
 		if !rated {
 			t.Errorf("%s: give it its fields here", model)
 		}
+	}
+}
+
+// TestEachLevelIsRated demands a level of its own of each value of level_by, and that no other value is billed.
+func TestEachLevelIsRated(t *testing.T) {
+	amount, seen := "0.05", map[string]string{}
+	for _, by := range plans.LevelsBy() {
+		price, err := Compile(plans.Price{Model: "per_unit", UnitPrice: &amount, LevelBy: by}, 2)
+		if err != nil {
+			t.Errorf("the level by %s is not computed: %v", by, err)
+			continue
+		}
+		level := price.Level(Held{Integral: big.NewInt(20), Peak: 7, Last: 5}, 10).String()
+		if other, ok := seen[level]; ok {
+			t.Errorf("the level by %s is that by %s", by, other)
+		}
+		seen[level] = by
+	}
+	if _, err := Compile(plans.Price{Model: "per_unit", UnitPrice: &amount, LevelBy: "median"}, 2); err == nil {
+		t.Error("a level that nobody computes is billed")
 	}
 }

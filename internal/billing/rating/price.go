@@ -68,6 +68,9 @@ func Compile(p plans.Price, exponent int) (*Price, error) {
 	if model == nil {
 		return nil, fmt.Errorf("a price of the model %s", p.Model)
 	}
+	if levels[p.LevelBy] == nil {
+		return nil, fmt.Errorf("a price by the level %s", p.LevelBy)
+	}
 	read := &Price{model: model, levelBy: p.LevelBy, size: 1, included: p.Included, exponent: exponent}
 	if p.MinimumMinor != nil {
 		read.minimum = *p.MinimumMinor

@@ -29,6 +29,16 @@ func (r *Reconciler) walkCharged(ctx context.Context, found *findings) error {
 					fmt.Sprintf("%d units were charged. Booked are %d in finished hours and %d in the running one.", m.Units, m.Finished, m.Running),
 				)})
 			}
+			misheld, err := upkeep.MisheldValues(ctx, tx, keys)
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range misheld {
+				bad = append(bad, wrong[upkeep.Charged]{m.Charged, ChargedIsBooked, Disagreement{customer: m.Customer, meter: m.Meter}.differs(
+					m.Together, m.Each,
+					fmt.Sprintf("The values of the attribute hold %d units together, %d by their own counters, and the meter holds %d.", m.Together, m.Each, m.Level),
+				)})
+			}
 			miscounts, err := upkeep.Miscounts(ctx, tx, keys)
 			if err != nil {
 				return nil, err

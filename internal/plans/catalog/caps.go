@@ -43,19 +43,27 @@ func (c *Catalog) capTerms(ctx context.Context, m *memory, t, before *terms) err
 // pickCap chooses the caps that count at the terms' instant, and lets the terms end where they do.
 func (t *terms) pickCap() {
 	now := t.entry.instant(t.clock)
+	if t.cap = t.capAt(now); t.cap != nil {
+		t.endBy(t.cap.End)
+		return
+	}
 	for i := range t.caps {
-		p := &t.caps[i]
-		switch {
-		case now >= p.End:
-		case now >= p.Start || p.Begun: // a test clock may have been set back before it
-			t.cap = p
-			t.endBy(p.End)
-			return
-		default:
-			t.endBy(p.Start)
+		if now < t.caps[i].Start {
+			t.endBy(t.caps[i].Start)
 			return
 		}
 	}
+}
+
+// capAt returns the caps that count at an instant; nil: none that are known.
+func (t *terms) capAt(at int64) *plans.CapPeriod {
+	for i := range t.caps {
+		// A test clock may have been set back before a period that has begun.
+		if p := &t.caps[i]; at < p.End && (at >= p.Start || p.Begun) {
+			return p
+		}
+	}
+	return nil
 }
 
 // capsName names a read of caps that is no older than what the terms are made of.
@@ -86,16 +94,16 @@ func holds(periods []plans.CapPeriod, now int64) bool {
 	return len(periods) > 0 && now < periods[len(periods)-1].End
 }
 
-// withCap are the limits of a meter, and its cap after them.
-func (t *terms) withCap(m *planMeter, limits []*model.Limit) []*model.Limit {
-	if t.cap == nil {
+// withCap returns the limits of a meter, and its cap of a period after them; period nil: there is none.
+func withCap(period *plans.CapPeriod, m *planMeter, limits []*model.Limit) []*model.Limit {
+	if period == nil {
 		return limits
 	}
-	is := t.cap.Caps[m.key]
+	is := period.Caps[m.key]
 	if is.Units == nil || model.IsLevel(m.id) {
 		return limits
 	}
-	return append(slices.Clip(limits), model.NewCap(*is.Units, is.AmountMinor, t.cap.Start, t.cap.End))
+	return append(slices.Clip(limits), model.NewCap(*is.Units, is.AmountMinor, period.Start, period.End))
 }
 
 // capOf is the cap of a meter in the period that runs; nil: it has none.

@@ -26,6 +26,9 @@ func (e *customerEntry) appendRows(b []byte, since int64) []byte {
 		return false
 	}
 	for mt := targets; mt != nil; mt = mt.older {
+		if targets.of(mt.meter) != mt {
+			continue // a newer one has taken its place
+		}
 		before, from := len(b), 0
 		b, from = beginRow(b, mt.meter.id)
 		b = endRow(mt.target.AppendRow(b, since), before, from)

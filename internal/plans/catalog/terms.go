@@ -122,22 +122,28 @@ type terms struct {
 	targets atomic.Pointer[meterTarget]
 }
 
-// meterTarget is the target of one meter. It never changes.
+// meterTarget is the target of one meter.
 type meterTarget struct {
 	meter  *planMeter
 	target *model.Target
 	older  *meterTarget
+
+	capEnds int64        // when the target's cap ends, µs, if the customer lives by a test clock; else 0
+	reached atomic.Int64 // the latest instant, µs, that the target was judged at after its cap's end
 }
 
-// of finds the target of a meter; nil when nobody has asked for it.
-func (mt *meterTarget) of(m *planMeter) *model.Target {
+// of returns the newest target of a meter; nil when nobody has asked for it.
+func (mt *meterTarget) of(m *planMeter) *meterTarget {
 	for ; mt != nil; mt = mt.older {
 		if mt.meter == m {
-			return mt.target
+			return mt
 		}
 	}
 	return nil
 }
+
+// over reports whether a hit was judged after the end of the target's cap.
+func (mt *meterTarget) over() bool { return mt.capEnds > 0 && mt.reached.Load() >= mt.capEnds }
 
 // current is the entry's terms if they are still valid, else nil. The customer's fact must be
 // checked first, see memory.
@@ -195,24 +201,13 @@ func (t *terms) periods() calendar.Periods {
 
 // target returns the target of one meter of the plan. All callers get the same one.
 func (t *terms) target(m *planMeter) *model.Target {
-	var made *meterTarget
 	for {
 		present := t.targets.Load()
-		if target := present.of(m); target != nil {
-			return target
+		last := present.of(m)
+		if last != nil && !last.over() {
+			return last.target
 		}
-		if made == nil {
-			target := model.NewTarget(t.change, t.entry.id, m.id, t.withCap(m, t.limits(m)), t.periods(), t.testClock())
-			target.SetEnding(t.ends, &t.entry.reached)
-			t.schedule(target, m.id)
-			if t.cap != nil {
-				target.NotBefore(t.cap.Start)
-			}
-			target.SetHistory(t.history, &t.asOf)
-			t.entry.bar(target)
-			t.entry.learnRow(m.id, target)
-			made = &meterTarget{meter: m, target: target}
-		}
+		made := t.makeTarget(m, last)
 		made.older = present
 		if t.targets.CompareAndSwap(present, made) {
 			return made.target
@@ -220,11 +215,36 @@ func (t *terms) target(m *planMeter) *model.Target {
 	}
 }
 
+// makeTarget makes the target of a meter. last is the target before it, whose cap has ended; nil: there
+// is none.
+//
+// A counter never goes back, even if a test clock does: hits are judged and booked no earlier than the
+// counter's last charge. So the cap is that of the billing period in which the meter's hits are booked.
+func (t *terms) makeTarget(m *planMeter, last *meterTarget) *meterTarget {
+	made, counts := &meterTarget{meter: m}, t.cap
+	if last != nil {
+		counts = t.capAt(last.reached.Load())
+	}
+	made.target = model.NewTarget(t.change, t.entry.id, m.id, withCap(counts, m, t.limits(m)), t.periods(), t.testClock())
+	if made.target.SetEnding(t.ends, &t.entry.reached); made.target.Capped() && t.clock != nil {
+		made.capEnds = counts.End
+		made.target.SetEnding(counts.End, &made.reached)
+	}
+	t.schedule(made.target, m.id)
+	if counts != nil {
+		made.target.NotBefore(counts.Start)
+	}
+	made.target.SetHistory(t.history, &t.asOf)
+	t.entry.bar(made.target)
+	t.entry.learnRow(m.id, made.target)
+	return made
+}
+
 // bar says from when on the hits of the customer are refused.
 func (e *customerEntry) bar(target *model.Target) {
 	switch {
 	case e.suspension != nil:
-		target.Bar(math.MinInt64, plans.ErrSuspended)
+		target.Bar(math.MinInt64, &plans.SuspendedError{Reason: e.suspension.Reason})
 	case e.ends != nil:
 		target.Bar(*e.ends, plans.ErrEnded)
 	}

@@ -89,9 +89,7 @@ func (tx *transaction) takeOver(in *Import) (replayed bool, err error) {
 		return false, err
 	}
 	if in.SetsLevel {
-		if rise := in.Level - t.Held(totalsOf(counters)); rise != 0 {
-			err = tx.addLevel(t, counters, rise, instant)
-		}
+		err = tx.makeLevel(t, counters, in.Level, instant)
 	} else if in.Limit != "" {
 		err = tx.setUsed(t, counters, instant, in)
 	} else if in.At > instant {

@@ -36,13 +36,21 @@ func (tx *transaction) setLevel(t *model.Target, level int64) (model.Decision, e
 	if err != nil {
 		return model.Decision{}, err
 	}
-	switch rise := level - t.Held(totalsOf(counters)); {
-	case rise > 0:
+	if rise := level - t.Held(totalsOf(counters)); rise > 0 {
 		return tx.hit(&model.Hit{Target: t, Cost: rise})
-	case rise < 0:
-		err = tx.addLevel(t, counters, rise, instant)
 	}
+	err = tx.makeLevel(t, counters, level, instant)
 	return tx.judge(t, counters, 0), err
+}
+
+// makeLevel makes what is held a level. If neither the level nor the generation of the values changes,
+// makeLevel writes nothing. Errors: those of addLevel.
+func (tx *transaction) makeLevel(t *model.Target, counters []*lockedRow, level, instant int64) error {
+	rise := level - t.Held(totalsOf(counters))
+	if rise == 0 && model.NextGeneration(generationsOf(counters)) == counters[0].generation {
+		return nil
+	}
+	return tx.addLevel(t, counters, rise, instant)
 }
 
 // lower takes up to so many units off what is held, and returns how many.
@@ -64,10 +72,14 @@ func (tx *transaction) addLevel(t *model.Target, counters []*lockedRow, units, i
 	if err := tx.makeValues(counters); err != nil {
 		return err
 	}
+	totals, generation := totalsOf(counters), model.NextGeneration(generationsOf(counters))
+	if generation != own.generation {
+		clear(totals[1:])
+	}
 	hour, _ := t.RunningHour(instant)
 	for i, c := range counters {
-		if t.Moves(i) {
-			c.total = max(0, c.total+units)
+		if c.total, c.generation = totals[i], generation; t.Moves(i) {
+			c.total += units
 		}
 		tx.turn(c, hour)
 		c.At, c.freed = instant, c.freed || units < 0
@@ -87,12 +99,21 @@ func (tx *transaction) showLevels(t *model.Target, counters []*lockedRow) {
 	}
 }
 
+// totalsOf returns what the counters of a level meter's target hold.
 func totalsOf(counters []*lockedRow) []int64 {
 	totals := make([]int64, len(counters))
 	for i, c := range counters {
 		totals[i] = c.total
 	}
-	return totals
+	return model.LevelTotals(totals, generationsOf(counters))
+}
+
+func generationsOf(counters []*lockedRow) []int64 {
+	generations := make([]int64, len(counters))
+	for i, c := range counters {
+		generations[i] = c.generation
+	}
+	return generations
 }
 
 // level is what a meter holds from an instant on, µs.

@@ -146,15 +146,15 @@ func (tx *transaction) readCounters(r *pgconn.ResultReader, keys []model.Counter
 	return session.EachRow(r, len(keys), func(n int, cols [][]byte) (err error) {
 		c := tx.counters[keys[n]]
 		c.there = true
-		if err = session.ReadAll(cols, &c.At, &c.hour, &c.units, &c.total, &c.Version, &c.Change); err != nil {
+		if err = session.ReadAll(cols, &c.At, &c.hour, &c.units, &c.total, &c.Version, &c.Change, &c.generation); err != nil {
 			return err
 		}
 		c.read.version, c.read.at = c.Version, c.At
-		stored, bad := session.ReadInts(cols[6])
+		stored, bad := session.ReadInts(cols[7])
 		if bad != nil {
 			c.bad = fmt.Errorf("%w: state: %w", model.ErrMalformed, bad)
 		}
-		if c.Departed, err = session.ReadIntsOrNone(cols[7]); err != nil && bad == nil {
+		if c.Departed, err = session.ReadIntsOrNone(cols[8]); err != nil && bad == nil {
 			c.bad = fmt.Errorf("%w: departed: %w", model.ErrMalformed, err)
 		}
 		c.read.departed = c.Departed

@@ -25,8 +25,8 @@ type Refund struct {
 type Refunded struct {
 	// Decision is that of a look after the refund: At, and what each limit says.
 	model.Decision
-	// Units is how many units were given back. It is at most what the hit had left of its
-	// charge. Without a hit it is at most what the present windows and the billing period had.
+	// Units is the number of units by which usage fell. It is at most what the hit had left of its
+	// charge. Without a hit it is at most what the billing period had: limits may get more back.
 	Units int64
 }
 
@@ -186,9 +186,9 @@ func (tx *transaction) takeOff(own *lockedRow, hour, units int64) {
 }
 
 // refundPresent gives units back to the windows that run now, and takes as many off the usage of
-// the running billing period, the newest hours first. Each gives up no more than it has; units is
-// the most that one of them gave up.
-func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *Refund, instant int64) (units int64, err error) {
+// the running billing period, the newest hours first. Each gives up no more than it has. taken is the
+// number of units by which usage fell.
+func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *Refund, instant int64) (taken int64, err error) {
 	own := counters[0]
 	hour, _ := t.RunningHour(instant)
 	tx.turn(own, hour)
@@ -205,17 +205,14 @@ func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *
 		// What is reserved was not used.
 		c, free := counters[t.CounterOf(i)], min(r.Cost, before.Unreserved(i))
 		tx.giveBack(t, c, []int64{t.Identity(i, c.At)}, model.Present, free)
-		units = max(units, free)
 	}
 	for _, c := range counters {
 		for _, left := range c.Unreserved() { // of limits that the plan has no more
-			free := min(r.Cost, left.Units)
-			tx.giveBack(t, c, []int64{left.ID}, model.Present, free)
-			units = max(units, free)
+			tx.giveBack(t, c, []int64{left.ID}, model.Present, min(r.Cost, left.Units))
 		}
 	}
 	// Adjustments are usage, too.
-	taken, most := int64(0), tx.adjustedIn(own, start, end)
+	most := tx.adjustedIn(own, start, end)
 	for _, units := range booked {
 		most += units
 	}
@@ -230,5 +227,5 @@ func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *
 	if taken > 0 {
 		tx.stand(t, own, instant)
 	}
-	return max(units, taken), nil
+	return taken, nil
 }

@@ -78,10 +78,10 @@ ON CONFLICT DO NOTHING`
 // holder of the own row writes values' rows. So the second snapshot sees all that there are.
 // $1–$4 key.
 const lockSQL = `
-SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state, c.departed
+SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, coalesce(c.generation, 0), c.state, c.departed
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
-LATERAL (SELECT at, hour, units, total, version, change, state, departed FROM counters
+LATERAL (SELECT at, hour, units, total, version, change, generation, state, departed FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	FOR UPDATE) c`
 
@@ -133,27 +133,28 @@ LATERAL (
 	OFFSET 0) u`
 
 // $1–$4 key, $5–$10 the columns, $11–$12 the slices of $13, the states. $14–$15 the slices of $13 that are
-// buckets of limits that left: 0 and 0 where these stay as they are.
+// buckets of limits that left: 0 and 0 where these stay as they are. $16 generation, 0 for null.
 const saveSQL = `
 UPDATE counters c
-SET at = i.at, hour = i.hour, units = i.units, total = i.total, version = i.version, change = i.change,
+SET at = i.at, hour = i.hour, units = i.units, total = i.total, version = i.version, change = i.change, generation = nullif(i.generation, 0),
     state = coalesce(($13::bigint[])[i.state_from:i.state_to], '{}'),
     departed = CASE WHEN i.departed_from = 0 THEN c.departed ELSE nullif(coalesce(($13::bigint[])[i.departed_from:i.departed_to], '{}'), '{}') END
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[], $14::integer[], $15::integer[])
-     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to)
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[], $14::integer[], $15::integer[], $16::bigint[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to, generation)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
 
 // makeSQL makes rows of values as they were charged first; its parameters are those of
 // saveSQL. Who holds the customer's own row makes them, so none is there: else the
 // transaction fails.
 const makeSQL = `
-INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state, departed)
-SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, coalesce(($13::bigint[])[state_from:state_to], '{}'),
+INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, generation, state, departed)
+SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, nullif(generation, 0),
+       coalesce(($13::bigint[])[state_from:state_to], '{}'),
        CASE WHEN departed_from > 0 THEN nullif(coalesce(($13::bigint[])[departed_from:departed_to], '{}'), '{}') END
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[], $14::integer[], $15::integer[])
-     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to)`
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[], $14::integer[], $15::integer[], $16::bigint[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to, generation)`
 
 // $1–$4 shard, customer, meter and hour, $5 units, below 0 to take them off.
 const usageSQL = `

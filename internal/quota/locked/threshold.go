@@ -21,6 +21,7 @@ type reached struct {
 	model.CounterKey
 	model.Raised
 	at, version int64
+	written     int64 // by PostgreSQL's clock, µs
 	clock       string
 }
 
@@ -51,12 +52,13 @@ func (tx *transaction) raise() {
 			j.own.touch() // or another node's swap would not see that the row has changed
 		}
 		j.own.dirty = j.own.dirty || changed
-		clock := ""
+		// In real time the instants of a counter rise with its charges, also when nodes disagree about now.
+		clock, written := "", max(tx.now, j.instant)
 		if j.t.Clock != nil {
-			clock = j.t.Clock.Key
+			clock, written = j.t.Clock.Key, tx.now
 		}
 		for _, one := range all {
-			tx.reached = append(tx.reached, reached{j.own.key, one, j.instant, j.own.Version, clock})
+			tx.reached = append(tx.reached, reached{j.own.key, one, j.instant, j.own.Version, written, clock})
 		}
 	}
 }
@@ -80,7 +82,7 @@ func (w *Worker) Notify(t *model.Target) (wait func(context.Context) error) {
 
 func encodeReached(p *session.Params, all []reached) {
 	var keys session.Columns
-	var columns [8][]int64
+	var columns [9][]int64
 	percent, name, clock := make([]int16, len(all)), make([]string, len(all)), make([]string, len(all))
 	for i := range all {
 		r := &all[i]
@@ -92,7 +94,7 @@ func encodeReached(p *session.Params, all []reached) {
 		if reset == model.NoReset {
 			reset = 0
 		}
-		for n, v := range [...]int64{r.at, r.version, r.Used, r.Limit.Limit, burst, r.Limit.AmountMinor(), r.Start, reset} {
+		for n, v := range [...]int64{r.at, r.version, r.Used, r.Limit.Limit, burst, r.Limit.AmountMinor(), r.Start, reset, r.written} {
 			columns[n] = append(columns[n], v)
 		}
 		percent[i], name[i], clock[i] = int16(r.Percent), r.Limit.Name, r.clock
@@ -108,8 +110,8 @@ func encodeReached(p *session.Params, all []reached) {
 	p.Text(clock)
 }
 
-// $1–$3 shard, customer and meter, $4–$14 the columns.
+// $1–$3 shard, customer and meter, $4–$15 the columns.
 const reachSQL = `
-INSERT INTO thresholds (shard, customer, meter, at, version, used, units, burst, amount_minor, starts, resets, percent, name, clock)
+INSERT INTO thresholds (shard, customer, meter, at, version, used, units, burst, amount_minor, starts, resets, written_at, percent, name, clock)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-                     $9::bigint[], $10::bigint[], $11::bigint[], $12::smallint[], $13::text[], $14::text[])`
+                     $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::smallint[], $14::text[], $15::text[])`

@@ -20,8 +20,10 @@ type lockedRow struct {
 	hour  int64         // start of the row's running hour, µs
 	units int64         // admitted in that hour
 	total int64         // charged in all
-	dirty bool          // to be written
-	freed bool          // units came back
+	// of a level meter: the generation of the values that the row is of, see model.LevelTotals
+	generation int64
+	dirty      bool // to be written
+	freed      bool // units came back
 
 	target *model.Target // of a customer's own counter: the target that remembers the row
 	read   struct {      // of the row as it was locked

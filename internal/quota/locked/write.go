@@ -67,13 +67,14 @@ func (tx *transaction) changed() (changed, made []*lockedRow) {
 func encodeCounters(p *session.Params, counters []*lockedRow) {
 	var keys session.Columns
 	var columns [6][]int64
-	var states []int64
+	var states, generations []int64
 	var from, to, departedFrom, departedTo []int32
 	for _, c := range counters {
 		keys.Add(c.key)
 		for i, v := range [...]int64{c.At, c.hour, c.units, c.total, c.Version, c.Change} {
 			columns[i] = append(columns[i], v)
 		}
+		generations = append(generations, c.generation)
 		from = append(from, int32(len(states)+1))
 		states = append(states, model.Marked(c.State, c.Holds)...)
 		to = append(to, int32(len(states)))
@@ -93,6 +94,7 @@ func encodeCounters(p *session.Params, counters []*lockedRow) {
 	p.Int8(states)
 	p.Int4(departedFrom)
 	p.Int4(departedTo)
+	p.Int8(generations)
 }
 
 // finishedHours are the hours whose usage changes, in the order of their rows.

@@ -174,3 +174,59 @@ func TestWhatWasUsedOutlastsALowerLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestEditsRoundByAMicrosecond edits the rate of a bucket at odd instants, between hits and refunds, and
+// compares the bucket with exact fractions. Each edit may round the used units up by what a microsecond
+// refills at the rate then in force, and never down.
+func TestEditsRoundByAMicrosecond(t *testing.T) {
+	const window = int64(7 * 3600e6)
+	draw := rand.New(rand.NewPCG(testkit.Seed(t), 5))
+	limitOf := func(units int64) *Limit { return bucketLimit(t, "a", units, "7h", 1000) }
+	for run := range 300 {
+		rates, rows := Rates(nil).Then(0, 7), []Row{{}}
+		at, last := testEpoch, testEpoch
+		used, rounded := new(big.Rat), new(big.Rat) // exactly, and how much more the bucket may say
+		perMicrosecond := big.NewRat(7, window)
+		for step := range 12 {
+			if step > 0 && draw.IntN(2) == 0 {
+				at += 1 + draw.Int64N(3600e6)
+				rates = rates.Then(at, []int64{7, 30, 1}[draw.IntN(3)]).Latest()
+			}
+			limit := limitOf(rates[len(rates)-1].Limit).WithRates(rates)
+			at += draw.Int64N(1800e6)
+			for i, r := range rates { // what came back since the last charge
+				from, to := max(r.From, last), at
+				if i+1 < len(rates) {
+					to = min(to, rates[i+1].From)
+				}
+				if from < to {
+					used.Sub(used, new(big.Rat).Mul(big.NewRat(r.Limit, window), big.NewRat(to-from, 1)))
+				}
+			}
+			if used.Sign() < 0 {
+				used.SetInt64(0)
+			}
+			if next := big.NewRat(limit.Limit, window); next.Cmp(perMicrosecond) != 0 {
+				perMicrosecond = next
+				rounded.Add(rounded, next)
+			}
+			target, units := testTarget(1, 1, 1, limit), 1+draw.Int64N(20)
+			d, after := decideOn(target, rows, at, units)
+			if !d.Allowed {
+				t.Fatalf("run %d: %d units are refused: %s", run, units, d.String())
+			}
+			rows, last = after, at
+			used.Add(used, big.NewRat(units, 1))
+			if draw.IntN(3) == 0 {
+				target.GiveBack("", &rows[0], []int64{limit.ID}, Present, 1)
+				used.Sub(used, big.NewRat(1, 1))
+			}
+			stored := bucket{rows[0].State[1], rows[0].State[2]}
+			says := big.NewRat(stored.level, limit.partsOf(stored))
+			if more := new(big.Rat).Sub(says, used); more.Sign() < 0 || more.Cmp(rounded) > 0 {
+				t.Fatalf("run %d, step %d: the bucket says %s used, %s more than the exact %s; edits may round by %s", run, step,
+					says.FloatString(12), more.FloatString(12), used.FloatString(12), rounded.FloatString(12))
+			}
+		}
+	}
+}

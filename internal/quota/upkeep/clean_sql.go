@@ -63,12 +63,15 @@ type value struct {
 	bad   error // why it cannot be read
 }
 
-// ValuesSQL reads counters. $1–$4 key.
+// ValuesSQL reads counters. A level meter's value of another generation than the own counter's holds
+// nothing, see model.LevelTotals. $1–$4 key.
 const ValuesSQL = `
 SELECT i.n, c.at, c.version, c.change, c.total, array_send(c.state), array_send(c.departed)
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
-LATERAL (SELECT at, version, change, total, state, departed FROM counters
+LATERAL (SELECT at, version, change, state, departed, CASE WHEN i.meter > 0 OR generation = (
+			SELECT CASE generation % 2 WHEN 1 THEN generation END FROM counters
+			WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = '') THEN total ELSE 0 END AS total FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	OFFSET 0) c
 ORDER BY i.n`

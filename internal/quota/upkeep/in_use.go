@@ -17,13 +17,14 @@ LATERAL (SELECT meter FROM counters WHERE shard = i.shard AND customer = i.custo
 
 // inUseSQL: a counter with an open reservation begins its state with the identity 0. The bucket of an
 // allocation in use says that it stays, also that of a limit that the plan has no more. The total of a
-// level meter's counter is what is held. $1–$3 key without attribute, $4 Stays.
+// level meter's own counter is what is held. $1–$3 key without attribute, $4 Stays.
 const inUseSQL = `
 SELECT DISTINCT i.customer
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS i(shard, customer, meter),
 LATERAL (SELECT FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter
-	  AND (state[1] = 0 OR $4::bigint = ANY (state) OR $4::bigint = ANY (departed) OR meter < 0 AND total > 0) LIMIT 1) c`
+	  AND CASE WHEN meter < 0 THEN attribute = '' AND total > 0
+	      ELSE state[1] = 0 OR $4::bigint = ANY (state) OR $4::bigint = ANY (departed) END LIMIT 1) c`
 
 // InUse returns those of the customers that have units of an allocation limit in use, which
 // do not come back by themselves, or an open reservation. targets is as CleanerOptions has

@@ -94,7 +94,7 @@ func TestPlansOfThresholds(t *testing.T) {
 	db.Exec(ctx, t, "ALTER TABLE thresholds SET (autovacuum_enabled = off)")
 	var sessions []*quotatest.Planned
 	for _, rows := range []int{0, 3, 20_000} {
-		db.Exec(ctx, t, `INSERT INTO thresholds SELECT i, 1, i, 1, 1, 0, 0, 0, 0, 1, i % 1024, 80, 'l', '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
+		db.Exec(ctx, t, `INSERT INTO thresholds SELECT i, 1, i, 1, 1, 0, 0, 0, 0, 1, 1, i % 1024, 80, 'l', '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 			rows)
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), map[string]string{"any": anyThreshold, "take": takeThresholds}))

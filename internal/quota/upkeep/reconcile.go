@@ -97,6 +97,40 @@ const chargedIsBooked = `
 		LEFT JOIN counters c ON c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = '') both_sides
 	WHERE charged <> finished + running`
 
+// The values of a level meter's attribute hold together what the counter of the empty value says, and
+// no more than the meter. A total of such a counter is the others' sum: see model.LevelTotals.
+const valuesAddUp = `
+	SELECT w.shard, w.customer, w.meter, v.together, greatest(-9223372036854775807, least(9223372036854775807, v.each))::bigint, o.total
+	FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS w (shard, customer, meter)
+	JOIN counters o ON o.shard = w.shard AND o.customer = w.customer AND o.meter = w.meter AND o.attribute = ''
+	CROSS JOIN LATERAL (
+		SELECT coalesce(sum(total) FILTER (WHERE strpos(attribute, '=') < length(attribute)), 0) AS each,
+			coalesce(max(total) FILTER (WHERE strpos(attribute, '=') = length(attribute)), 0) AS together
+		FROM counters
+		WHERE shard = w.shard AND customer = w.customer AND meter = w.meter AND attribute <> '' AND generation = o.generation) v
+	WHERE w.meter < 0 AND o.generation % 2 = 1 AND (v.each <> v.together OR v.together > o.total)`
+
+// Misheld is a customer's level meter whose values do not add up.
+type Misheld struct {
+	Charged
+	Together int64 // what the values hold by the counter that has their sum
+	Each     int64 // the sum of the values' own counters
+	Level    int64 // of the meter
+}
+
+// MisheldValues finds level meters whose values do not add up. All is read in one snapshot.
+func MisheldValues(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Misheld, error) {
+	shards, customers, meters := columnsOf(keys)
+	rows, _ := tx.Query(ctx, valuesAddUp, shards, customers, meters)
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Misheld, err error) {
+		return m, row.Scan(&m.Shard, &m.Customer, &m.Meter, &m.Together, &m.Each, &m.Level)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("add up what the values of level meters hold: %w", err)
+	}
+	return all, nil
+}
+
 // columnsOf are keys as statements take them.
 func columnsOf(keys []Charged) (shards []int16, customers []int64, meters []int32) {
 	for _, k := range keys {

@@ -16,6 +16,7 @@ type Threshold struct {
 	Customer    int64 // the id of the customer's row
 	Meter       int32
 	At          int64  // µs, by the customer's clock
+	Written     int64  // when the charge wrote it, µs, by PostgreSQL's clock
 	TestClock   string // the key of the customer's test clock; "": real time
 	Limit       string // name
 	Percent     int
@@ -56,7 +57,7 @@ WITH oldest AS MATERIALIZED (
 	WHERE t.shard = ANY (ARRAY[s.shard]) AND t.customer = s.customer AND t.meter = s.meter AND t.at = s.at
 	  AND t.version = s.version AND t.name = s.name AND t.percent = s.percent
 	RETURNING t.*)
-SELECT customer, meter, at, clock, name, percent, used, units, burst, amount_minor, starts, resets
+SELECT customer, meter, at, written_at, clock, name, percent, used, units, burst, amount_minor, starts, resets
 FROM taken ORDER BY at, customer, meter, version, name, percent`
 
 // TakeThresholds takes at most so many out of the table, in a transaction of the caller's: they are the

@@ -73,6 +73,42 @@ func (l *Life) Peak(meter string, a, b int64) (peak int64) {
 // Last is what was held just before an instant.
 func (l *Life) Last(meter string, at int64) int64 { return l.Level(meter, at-1) }
 
+// Values is what is held of a level meter, by the values of the attribute that its limits are per. An
+// edit of the plan changes nothing of it. A write that is judged without the attribute gives all units
+// to the empty value.
+type Values struct {
+	Total int64 // the meter's level
+	per   string
+	held  map[string]int64 // of the values but the empty one
+}
+
+// Held returns what a value of an attribute holds; per "" is the meter.
+func (v *Values) Held(per, value string) int64 {
+	switch {
+	case per == "" || per != v.per && value == "":
+		return v.Total
+	case per != v.per:
+		return 0
+	case value != "":
+		return v.held[value]
+	}
+	rest := v.Total
+	for _, units := range v.held {
+		rest -= units
+	}
+	return rest
+}
+
+// Add writes that a value of an attribute holds so many units more, below 0 fewer.
+func (v *Values) Add(per, value string, units int64) {
+	if per != v.per || v.held == nil {
+		v.per, v.held = per, map[string]int64{}
+	}
+	if v.Total += units; per != "" && value != "" {
+		v.held[value] += units
+	}
+}
+
 // level is what a price bills of a period, with what is held now as held to its end.
 func (p *Period) level(meter, by string) *big.Rat {
 	switch by {
