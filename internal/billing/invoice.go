@@ -195,6 +195,9 @@ func (l *Line) Corrects() string {
 // TierLine is what one tier adds to a line.
 type TierLine = client.TierLine
 
+// Units is a decimal number of units of a tier.
+type Units = client.Units
+
 // SameTier reports whether two tiers are equal.
 func SameTier(t, other TierLine) bool {
 	return t.Quantity == other.Quantity && t.Amount == other.Amount && t.UnitPrice == other.UnitPrice &&

@@ -228,8 +228,8 @@ func (s *Room) LeftIn(ctx context.Context, tx pgx.Tx, key string, end int64) (ma
 	left := make(map[string]int64)
 	for i := range standings {
 		st := &standings[i]
-		for n := range st.Decision.NumViews() {
-			v := st.Decision.View(n)
+		for n := range st.NumViews() {
+			v := st.View(n)
 			if v.Limit.Mode != model.Hard || v.Limit.Algorithm != model.FixedWindow || v.Limit.Per != "" || v.ResetAt < end {
 				continue
 			}

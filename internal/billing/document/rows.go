@@ -3,7 +3,6 @@ package document
 import (
 	"strings"
 
-	"quotad/client"
 	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
@@ -169,7 +168,7 @@ func (a amounts) tiers(l *billing.Line) (rows []tierRow) {
 }
 
 // inTier writes the units of a tier for people.
-func inTier(units client.Units) string {
+func inTier(units billing.Units) string {
 	if strings.Contains(string(units), ".") {
 		return rating.Short(string(units))
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cockroachdb/apd/v3"
 
-	"quotad/client"
 	"quotad/internal/billing"
 	"quotad/internal/plans"
 )
@@ -141,11 +140,11 @@ func (p *Price) Priced() billing.Priced { return p.priced }
 // TierAmount is what one tier adds to a line. Those of a line add up to its overage and to its
 // exact amount.
 type TierAmount struct {
-	UpTo      *int64       `json:"up_to"`      // of the price, counted after the included units; nil: the last tier
-	Quantity  client.Units `json:"quantity"`   // units in the tier; of a level with 6 digits
-	Amount    string       `json:"amount"`     // in major units, exact, the tier's flat price in it
-	UnitPrice string       `json:"unit_price"` // of the tier, in major units
-	FlatPrice *string      `json:"flat_price"` // nil: none
+	UpTo      *int64        `json:"up_to"`      // of the price, counted after the included units; nil: the last tier
+	Quantity  billing.Units `json:"quantity"`   // units in the tier; of a level with 6 digits
+	Amount    string        `json:"amount"`     // in major units, exact, the tier's flat price in it
+	UnitPrice string        `json:"unit_price"` // of the tier, in major units
+	FlatPrice *string       `json:"flat_price"` // nil: none
 }
 
 // Rate computes the line of a quantity: the units of a meter in the period s. A quantity below
@@ -278,9 +277,9 @@ func (t *tier) charge(line *Line, exact *apd.Decimal, units *big.Int) error {
 }
 
 // units writes units of a tier, in millionths.
-func (l *Line) units(micro *big.Int) client.Units {
+func (l *Line) units(micro *big.Int) billing.Units {
 	if l.level {
-		return client.Units(Level{micro}.String())
+		return billing.Units(Level{micro}.String())
 	}
-	return client.Units(strconv.FormatInt(whole(micro), 10))
+	return billing.Units(strconv.FormatInt(whole(micro), 10))
 }

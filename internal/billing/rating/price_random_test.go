@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"quotad/client"
+	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
 )
@@ -89,7 +89,7 @@ func TestLinesAreThoseOfTheNaiveWay(t *testing.T) {
 		listed := 0
 		for i := range p.Tiers {
 			if tier := want.tiers[i]; tier != nil {
-				if g := got.Tiers[listed]; g.Quantity != client.Units(strconv.FormatInt(tier.units, 10)) || rat(g.Amount).Cmp(tier.amount) != 0 ||
+				if g := got.Tiers[listed]; g.Quantity != billing.Units(strconv.FormatInt(tier.units, 10)) || rat(g.Amount).Cmp(tier.amount) != 0 ||
 					!reflect.DeepEqual(plans.Tier{UpTo: g.UpTo, UnitPrice: g.UnitPrice, FlatPrice: g.FlatPrice}, p.Tiers[i]) {
 					t.Fatalf("tier %d: got %+v, want %+v", i, g, tier)
 				}

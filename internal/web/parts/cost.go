@@ -25,9 +25,13 @@ type CostData struct {
 // A CostLine has an amount so far, and one that is projected where there is a projection.
 type CostLine struct{ Name, How, Amount, Projected string }
 
-// CostOf asks for the invoice of the running period. Where there is none, nobody is billed.
+// CostOf asks for the invoice of the running period. Where there is none, nobody is billed. A projection needs the limits: if they
+// cannot be read, the invoice is shown without one.
 func CostOf(v *page.Visit) (*CostData, error) {
 	i, err := v.API.Upcoming(v.Ctx(), v.Key, url.Values{"projection": {"true"}})
+	if problem, asked := page.ProblemOf(err); asked && problem.Status >= http.StatusInternalServerError {
+		i, err = v.API.Upcoming(v.Ctx(), v.Key, nil)
+	}
 	if problem, asked := page.ProblemOf(err); asked && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict) {
 		return &CostData{Free: true}, nil
 	}
