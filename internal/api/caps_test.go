@@ -306,6 +306,15 @@ func TestCapsWhenTheClockGoesBack(t *testing.T) {
 		step("what was given back after "+later, n.capHit("acme", 2, ""), "200")
 		step("one more after "+later, n.capHit("acme", 1, ""), "429 [cap]")
 	}
+
+	// The period to which the clock is set back is a trial, which has no cap.
+	n.capped("bolt", `,"test_clock":"t"`, 10)
+	n.want(200, "PUT", "/v1/customers/bolt/billing", `{"buyer":{"name":"B","address":[]},"taxes":[],"trial_ends_at":"2026-04-20T00:00:00Z"}`)
+	clock("2026-04-21T00:00:00Z")
+	step("all after the trial", n.capHit("bolt", 10, ""), "200")
+	clock("2026-03-16T00:00:00Z")
+	step("one from the trial", n.capHit("bolt", 1, ""), "429 [cap]")
+	step("the quota from the trial", n.capOf("bolt"), "10 10 0 0")
 }
 
 // TestCapsOnTwoNodes: what one node adjusts, another node's remembered row and refusals do not undo.

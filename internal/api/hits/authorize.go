@@ -87,7 +87,9 @@ func (s *Room) authorize(w http.ResponseWriter, r *http.Request, p serve.Params)
 		s.failed(err, 1)
 		f := *problem.Of(err)
 		s.LogInternal(w, r, &f, err)
-		s.Log.Info("a gateway was refused", "request_id", serve.RequestID(w), "reason", reason, "why", f.Detail)
+		s.refusals.Do(func() {
+			s.Log.Info("a gateway was refused", "request_id", serve.RequestID(w), "reason", reason, "why", f.Detail)
+		})
 		kind := *f.Kind
 		kind.Status, f.Kind, f.Detail = denied, &kind, publicDetail(reason, err)
 		tellGateway(w, reason, f.Detail)

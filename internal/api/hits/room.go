@@ -6,7 +6,13 @@
 // limits, which are in quota.
 package hits
 
-import "quotad/internal/api/serve"
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"quotad/internal/api/serve"
+)
 
 // Room serves the routes of hits.
 type Room struct {
@@ -15,6 +21,9 @@ type Room struct {
 	waits   *waits
 	Unread  unread       // answers of batches on their way
 	Batches *serve.Slots // places of batches under way
+
+	// refusals bounds the lines of the log about refused gateways. A suspended customer may flood one.
+	refusals rate.Sometimes
 }
 
 // New makes a room, and registers its metrics.
@@ -22,6 +31,7 @@ func New(s *serve.Server) *Room {
 	r := &Room{
 		Server: s, metrics: newMetrics(s.Registry), waits: newWaits(s.DecideWithin),
 		Batches: serve.NewSlots(MaxBatches, errManyBatches, errOwnBatches),
+		refusals: rate.Sometimes{First: 20, Interval: 3 * time.Second},
 	}
 	r.countBatches()
 	return r

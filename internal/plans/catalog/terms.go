@@ -128,7 +128,7 @@ type meterTarget struct {
 	target *model.Target
 	older  *meterTarget
 
-	capEnds int64        // when the target's cap ends, µs, if the customer lives by a test clock; else 0
+	capEnds int64        // when the period of the target's cap ends, µs, if the customer lives by a test clock; else 0
 	reached atomic.Int64 // the latest instant, µs, that the target was judged at after its cap's end
 }
 
@@ -226,7 +226,8 @@ func (t *terms) makeTarget(m *planMeter, last *meterTarget) *meterTarget {
 		counts = t.capAt(last.reached.Load())
 	}
 	made.target = model.NewTarget(t.change, t.entry.id, m.id, withCap(counts, m, t.limits(m)), t.periods(), t.testClock())
-	if made.target.SetEnding(t.ends, &t.entry.reached); made.target.Capped() && t.clock != nil {
+	// The cap may be of a later period alone: a trial has none.
+	if made.target.SetEnding(t.ends, &t.entry.reached); counts != nil && t.clock != nil {
 		made.capEnds = counts.End
 		made.target.SetEnding(counts.End, &made.reached)
 	}
