@@ -30,7 +30,7 @@ type Room struct {
 func New(s *serve.Server) *Room {
 	r := &Room{
 		Server: s, metrics: newMetrics(s.Registry), waits: newWaits(s.DecideWithin),
-		Batches: serve.NewSlots(MaxBatches, errManyBatches, errOwnBatches),
+		Batches:  serve.NewSlots(MaxBatches, errManyBatches, errOwnBatches),
 		refusals: rate.Sometimes{First: 20, Interval: 3 * time.Second},
 	}
 	r.countBatches()
