@@ -123,7 +123,7 @@ type Invoice struct {
 	VoidReason     *string       `json:"void_reason"`
 	Reason         *string       `json:"reason" doc:"Why the credit note was made, or null."`
 
-	Projection *Projection `json:"projection,omitempty" doc:"Of an upcoming invoice, if the request asks for it: what the invoice would come to if usage went on at the pace of the period so far. The projection stops at caps, and at hard limits that end with the period. Left out while the period is too young."`
+	Projection *Projection `json:"projection,omitempty" doc:"What an upcoming invoice comes to if usage goes on at its pace so far, when the request asks for it. Caps and hard limits stop the projection. Absent while the period is too young."`
 }
 
 // Payment is what was paid of an invoice at once.
