@@ -33,7 +33,7 @@ func TestWrongSettings(t *testing.T) {
 		},
 		{"run", map[string]string{"STRIPE_BRIDGE_STRIPE_KEY": "a", "STRIPE_BRIDGE_STRIPE_KEY_FILE": secret}, "are both set"},
 		{"run", map[string]string{"STRIPE_BRIDGE_STRIPE_KEY_FILE": secret + "x"}, "no such file"},
-		{"run --test-clocks", keys, "--test-clocks: needs a key of Stripe's test mode"},
+		{"run --test-real-customers", keys, "--test-real-customers: needs a key of Stripe's test mode"},
 		{"run --listen=:0", keys, "--webhook-secret: is missing"},
 		{"run --workers=0", keys, "--workers: must be between"},
 		{"run --poll=1ms", keys, "--poll: must be between"},

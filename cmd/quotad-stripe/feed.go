@@ -104,11 +104,11 @@ func (b *bridge) follow(ctx context.Context) error {
 // concerns says which invoice an event is about, if it may change what Stripe should have.
 func (b *bridge) concerns(e client.Event) (id string, ok bool) {
 	switch e.Type {
-	case "invoice.finalized", "invoice.paid", "invoice.void", "invoice.credited", "invoice.overdue":
+	case "invoice.finalized", "invoice.paid", "invoice.void", "invoice.credited", "invoice.overdue", "payment.noted", "payment.reversed":
 	default:
 		return "", false
 	}
-	if e.TestClock != nil && !b.TestClocks {
+	if !b.sends(e.TestClock != nil) {
 		return "", false
 	}
 	data, err := eventData(e)

@@ -237,7 +237,7 @@ func (w *world) settings() settings {
 	return settings{
 		QuotadURL: w.quotad.BaseURL, QuotadKey: adminKey, StripeKey: "sk_test_123", StripeURL: w.url, WebhookSecret: "whsec_test",
 		State: filepath.Join(w.t.TempDir(), "state.json"), Start: "all", Poll: minPoll, StripePoll: minPoll, Sweep: minSweep,
-		Workers: 4, Collection: "charge_automatically", Numbers: "quotad", LogFormat: "text", LogLevel: slog.LevelInfo,
+		Workers: 4, TestReal: true, Collection: "charge_automatically", Numbers: "quotad", LogFormat: "text", LogLevel: slog.LevelInfo,
 		transport: w.http.Transport, retries: new(int64), pause: time.Millisecond,
 	}
 }

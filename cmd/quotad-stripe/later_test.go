@@ -222,18 +222,33 @@ func (w *world) again(s settings) settings {
 	return s
 }
 
-// Customers on test clocks are passed over, unless the bridge is told otherwise.
-func TestTestClocksArePassedOver(t *testing.T) {
+// By a key of Stripe's test mode only customers on test clocks are sent, unless the bridge is told otherwise. By a live
+// key they are never sent.
+func TestWhoIsSentByWhichKey(t *testing.T) {
 	w := newWorld(t)
 	w.do("PUT", "/v1/test-clocks/lab", fields{"now": "2031-01-01T00:00:00Z"}, nil)
 	id := w.invoice("clocked", bill{base: 1000, clock: "lab"})
-	if w.drain(w.settings()); len(w.stripe.of(id)) != 0 || len(w.stripe.customers) != 0 {
-		t.Error("the invoice of a customer on a test clock is at Stripe")
-	}
+	real := w.invoice("real", bill{base: 1000})
 	s := w.settings()
-	s.TestClocks = true
-	w.drain(s)
+	s.TestReal = false
+	if w.drain(s); len(w.stripe.of(real)) != 0 || len(w.stripe.customers) != 1 {
+		t.Error("the invoice of a customer in real time is in Stripe's test mode")
+	}
 	w.same(id)
+	w.drain(w.settings())
+	w.same(real)
+	for _, c := range []struct {
+		key           string
+		told          bool
+		onClock, real bool
+	}{
+		{"sk_live_1", false, false, true}, {"rk_live_1", false, false, true},
+		{"sk_test_1", false, true, false}, {"rk_test_1", true, true, true},
+	} {
+		if of := (settings{StripeKey: c.key, TestReal: c.told}); of.sends(true) != c.onClock || of.sends(false) != c.real {
+			t.Errorf("by %s, told %t: on test clocks %t, others %t", c.key, c.told, of.sends(true), of.sends(false))
+		}
+	}
 }
 
 // An invoice to be sent has quotad's due date, or is due at once where that is over, and Stripe's own
@@ -243,7 +258,7 @@ func TestSentInvoices(t *testing.T) {
 	w.do("PUT", "/v1/test-clocks/past", fields{"now": "2020-01-01T00:00:00Z"}, nil)
 	ids := []string{w.invoice("now", bill{base: 1000}), w.invoice("then", bill{base: 1000, clock: "past"})}
 	s := w.settings()
-	s.TestClocks, s.Collection, s.Numbers = true, "send_invoice", "stripe"
+	s.Collection, s.Numbers = "send_invoice", "stripe"
 	w.drain(s)
 	for i, id := range ids {
 		w.same(id)

@@ -31,7 +31,7 @@ type settings struct {
 	Workers    int           `placeholder:"N" default:"4" help:"Invoices that are looked at at once, 1 to 32. Stripe limits requests a second."`
 	Collection string        `placeholder:"METHOD" enum:"charge_automatically,send_invoice" default:"charge_automatically" help:"How Stripe collects: charge_automatically or send_invoice."`
 	Numbers    string        `placeholder:"quotad|stripe" enum:"quotad,stripe" default:"quotad" help:"Whose numbers invoices at Stripe have. With stripe, quotad's number stands in a field of its own."`
-	TestClocks bool          `name:"test-clocks" help:"Send invoices of customers on test clocks, too. With a key of Stripe's test mode only."`
+	TestReal   bool          `name:"test-real-customers" help:"With a key of Stripe's test mode, send also invoices of customers that are on no test clock. Stripe's test mode collects no money, and a payment there is noted in quotad."`
 	LogLevel   slog.Level    `placeholder:"LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat  string        `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
 
@@ -68,8 +68,8 @@ func (s *settings) check() error {
 		return badSetting("stripe-key", "is missing: set %s_STRIPE_KEY, or %s_STRIPE_KEY_FILE to a file that has it", envPrefix, envPrefix)
 	case s.mode() == "":
 		return badSetting("stripe-key", "is no secret or restricted key: those begin with sk_live_, sk_test_, rk_live_ or rk_test_")
-	case s.TestClocks && s.mode() != modeTest:
-		return badSetting("test-clocks", "needs a key of Stripe's test mode: the time of test clocks is made up")
+	case s.TestReal && s.mode() != modeTest:
+		return badSetting("test-real-customers", "needs a key of Stripe's test mode: by a live key each customer that is on no test clock is sent anyway")
 	case s.Listen != "" && s.WebhookSecret == "":
 		return badSetting("webhook-secret", "is missing: --listen takes webhooks, and checks their signatures by it. It begins with whsec_")
 	}
@@ -107,6 +107,15 @@ func (s *settings) mode() string {
 		}
 	}
 	return ""
+}
+
+// sends reports whether invoices of a customer go to Stripe. onClock: the customer is on a test clock. A live key sends
+// none of those customers, and a key of the test mode sends no others unless a flag says so.
+func (s *settings) sends(onClock bool) bool {
+	if s.mode() == modeTest {
+		return onClock || s.TestReal
+	}
+	return !onClock
 }
 
 func (s *settings) logger(to io.Writer) *slog.Logger {

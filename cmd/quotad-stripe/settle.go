@@ -36,7 +36,7 @@ func (b *bridge) settle(ctx context.Context, id string, j *job) error {
 			b.store.change(func(s *state) { s.ask(*q.Of, time.Now()) })
 		}
 		return nil
-	case q.Status == statusDraft, q.TestClock != "" && !b.TestClocks:
+	case q.Status == statusDraft, !b.sends(q.TestClock != ""):
 		return nil
 	case q.AmountDueMinor == 0 && len(q.Payments) == 0:
 		return nil // nothing was ever due: Stripe has never heard of it
