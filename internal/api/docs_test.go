@@ -8,6 +8,7 @@ import (
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/serve"
+	"quotad/internal/events"
 )
 
 // needInvoices are the routes that need invoices, and have tests of their own.
@@ -55,7 +56,7 @@ func TestExamplesWork(t *testing.T) {
 // Each operation has a description, and each description is of something.
 func TestDocsDescribeEachOperation(t *testing.T) {
 	t.Parallel()
-	described := map[string]bool{"info": true, "key": true, "idHeader": true}
+	described := map[string]bool{"info": true, "key": true, "idHeader": true, "webhook": true}
 	for _, rt := range new(Server).routes() {
 		described[rt.ID] = true
 		if apidoc.Texts[rt.ID] == "" {
@@ -72,7 +73,7 @@ func TestDocsDescribeEachOperation(t *testing.T) {
 // Every link of the page leads somewhere, and no row of answers lacks its body.
 func TestDocsLinks(t *testing.T) {
 	t.Parallel()
-	page := string(apidoc.New(serve.Operations(new(Server).routes()), "", "https://quota.example.com/").Page(""))
+	page := string(apidoc.New(serve.Operations(new(Server).routes()), events.Types, "", "https://quota.example.com/").Page(""))
 	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if strings.Count(page, ` id="`+m[1]+`"`) != 1 {
 			t.Errorf("#%s leads nowhere", m[1])

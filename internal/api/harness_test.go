@@ -319,6 +319,7 @@ func (n *node) hold(r *http.Request, media string, got reply) {
 		n.t.Errorf("%s %s: status %d is not documented: %s", r.Method, r.URL.Path, got.status, got.text)
 		return
 	}
+	n.holdHeaders(r, response.Value, got)
 	content := response.Value.Content[media]
 	if content == nil {
 		n.t.Errorf("%s %s: %d with %s is not documented", r.Method, r.URL.Path, got.status, media)
@@ -326,6 +327,19 @@ func (n *node) hold(r *http.Request, media string, got reply) {
 	}
 	if err := n.bodies.Body(path, r.Method, strconv.Itoa(got.status), media, []byte(got.text)); err != nil {
 		n.t.Errorf("%s %s: %d is not as documented: %v\n%s", r.Method, r.URL.Path, got.status, err, got.text)
+	}
+}
+
+// holdHeaders fails for a header that the document has for other answers and not for this one, and for a missing one that all
+// answers of its kind have.
+func (n *node) holdHeaders(r *http.Request, of *openapi3.Response, got reply) {
+	n.t.Helper()
+	for name := range n.doc.Components.Headers {
+		there, documented := got.header.Get(name) != "", of.Headers[name] != nil
+		always := name == "ETag" // the program adds X-Request-Id in front of the API
+		if there && !documented || !there && documented && always {
+			n.t.Errorf("%s %s: %d has the header %s: %t, and documented: %t", r.Method, r.URL.Path, got.status, name, there, documented)
+		}
 	}
 }
 

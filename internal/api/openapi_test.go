@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"quotad/internal/api/serve"
+	"quotad/internal/events"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
@@ -55,15 +56,36 @@ func TestDocumentIsValid(t *testing.T) {
 		t.Errorf("OpenAPI %s", doc.OpenAPI)
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
-		s := doc.Components.Schemas[name].Value
-		closed := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has
-		if s.Type.Is("object") && !closed {
-			t.Errorf("schema %s is open", name)
-		}
-		for field, p := range s.Properties {
+		for field, p := range doc.Components.Schemas[name].Value.Properties {
 			if p.Value.Type.Is("null") || p.Value.Type.Is("array") && p.Value.Type.Includes("null") {
 				t.Errorf("%s.%s may be null", name, field)
 			}
+			if p.Value.Default != nil {
+				t.Errorf("%s.%s has a default, so generators make it a member that is always there", name, field)
+			}
+		}
+	}
+	requests, responses := reachable(doc)
+	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
+		s := doc.Components.Schemas[name].Value
+		closed := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has
+		switch {
+		case requests[name] && responses[name]:
+			t.Errorf("schema %s is of requests and of responses", name)
+		case requests[name] && s.Type.Is("object") && !closed:
+			t.Errorf("schema %s is of requests, and open", name)
+		case responses[name] && closed:
+			t.Errorf("schema %s is of responses, and closed: a later version could add nothing", name)
+		}
+		for field, p := range s.Properties {
+			if responses[name] && p.Value.Enum != nil {
+				t.Errorf("%s.%s is of responses, and has an enum that is closed", name, field)
+			}
+		}
+	}
+	for _, name := range events.Types {
+		if doc.Webhooks[name] == nil {
+			t.Errorf("the event %s is no webhook of the document", name)
 		}
 	}
 	for path, item := range doc.Paths.Map() {
@@ -77,6 +99,9 @@ func TestDocumentIsValid(t *testing.T) {
 				}
 			}
 			for status, r := range op.Responses.Map() {
+				if r.Value.Headers["X-Request-Id"] == nil {
+					t.Errorf("%s %s: %s does not name its headers", method, path, status)
+				}
 				_, isProblem := r.Value.Content["application/problem+json"]
 				if isProblem != (status >= "400") && (!slices.Contains([]string{"authorize", "hit", "reserve", "putLevel"}, op.OperationID) || status != "200") {
 					t.Errorf("%s %s: %s with %v", method, path, status, slices.Collect(maps.Keys(r.Value.Content)))
@@ -84,4 +109,41 @@ func TestDocumentIsValid(t *testing.T) {
 			}
 		}
 	}
+}
+
+// reachable returns the names of the schemas that requests use, and of those that responses use.
+func reachable(doc *openapi3.T) (requests, responses map[string]bool) {
+	var visit func(found map[string]bool, s *openapi3.SchemaRef)
+	visit = func(found map[string]bool, s *openapi3.SchemaRef) {
+		if s == nil {
+			return
+		}
+		if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
+			if found[name] {
+				return
+			}
+			found[name] = true
+		}
+		visit(found, s.Value.Items)
+		visit(found, s.Value.AdditionalProperties.Schema)
+		for _, one := range slices.Concat(s.Value.AnyOf, s.Value.OneOf, slices.Collect(maps.Values(s.Value.Properties))) {
+			visit(found, one)
+		}
+	}
+	requests, responses = map[string]bool{"ImportLine": true}, map[string]bool{}
+	for _, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			if op.RequestBody != nil {
+				for _, media := range op.RequestBody.Value.Content {
+					visit(requests, media.Schema)
+				}
+			}
+			for _, r := range op.Responses.Map() {
+				for _, media := range r.Value.Content {
+					visit(responses, media.Schema)
+				}
+			}
+		}
+	}
+	return requests, responses
 }

@@ -5,6 +5,7 @@ import (
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/serve"
+	"quotad/internal/events"
 )
 
 // routes is every route of the API. Those of a tag are in the order of the documentation.
@@ -17,5 +18,5 @@ func (s *Server) routes() []serve.Route {
 
 // OpenAPI is the document that /openapi.json serves, for `make generate`.
 func OpenAPI(version string) []byte {
-	return apidoc.New(serve.Operations(new(Server).routes()), version, "").OpenAPI()
+	return apidoc.New(serve.Operations(new(Server).routes()), events.Types, version, "").OpenAPI()
 }

@@ -20,6 +20,7 @@ import (
 	"quotad/internal/api/usage"
 	"quotad/internal/api/webhooks"
 	"quotad/internal/billing/reconcile"
+	"quotad/internal/events"
 	"quotad/internal/fastpath"
 	hooks "quotad/internal/webhooks"
 )
@@ -75,7 +76,7 @@ func New(options Options) *Server {
 	}
 	var list []serve.Route
 	doc := sync.OnceValue(func() *apidoc.Document {
-		return apidoc.New(serve.Operations(list), options.Version, options.PublicURL)
+		return apidoc.New(serve.Operations(list), events.Types, options.Version, options.PublicURL)
 	})
 	s.Service = service.New(shared, service.Options{
 		Reconciler: options.Reconciler,

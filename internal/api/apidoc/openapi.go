@@ -24,10 +24,10 @@ type Document struct {
 	openAPI *huma.OpenAPI
 }
 
-// New describes operations, in their order, of a program of that version. publicURL
-// is where they are served; it may be empty.
-func New(list []Operation, version, publicURL string) *Document {
-	return &Document{list: list, openAPI: openAPI(list, version, publicURL)}
+// New describes operations, in their order, of a program of that version, and the events that its webhooks send. publicURL
+// is where the operations are served; it may be empty.
+func New(list []Operation, events []string, version, publicURL string) *Document {
+	return &Document{list: list, openAPI: openAPI(list, events, version, publicURL)}
 }
 
 // OpenAPI writes the document as OpenAPI, its members in a fixed order and indented.
@@ -43,39 +43,55 @@ func (d *Document) OpenAPI() []byte {
 	return append(v, '\n')
 }
 
+const schemasAt = "#/components/schemas/"
+
 // openAPI describes operations as OpenAPI 3.1. huma makes the schemas from the Go types; it
 // serves nothing, as it would not tell 400 from 422, nor keep integers exact.
-func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
-	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
+func openAPI(list []Operation, events []string, version, publicURL string) *huma.OpenAPI {
+	schemas := huma.NewMapRegistry(schemasAt, schemaName)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "quotad", Version: version,
 			Description: Texts["info"],
 		},
+		Servers: []*huma.Server{{URL: cmp.Or(strings.TrimSuffix(publicURL, "/"), "/"), Description: "The quotad that serves this document."}},
 		Components: &huma.Components{
 			Schemas:         schemas,
+			Headers:         headers,
 			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: Texts["key"]}},
 		},
 		Tags: []*huma.Tag{
-			{Name: "Backends"},
-			{Name: "Meters"},
-			{Name: "Plans"},
-			{Name: "Customers"},
-			{Name: "Billing"},
-			{Name: "Portal"},
-			{Name: "Test clocks"},
-			{Name: "Keys"},
-			{Name: "Audit"},
-			{Name: "Events"},
-			{Name: "Service"},
+			{Name: "Backends", Description: "What a backend asks before and while a customer uses something."},
+			{Name: "Meters", Description: "What is counted."},
+			{Name: "Plans", Description: "Limits and prices that customers are on, in versions."},
+			{Name: "Customers", Description: "Who is limited and billed."},
+			{Name: "Billing", Description: "Accounts, credits, invoices and payments."},
+			{Name: "Portal", Description: "The pages that customers see."},
+			{Name: "Test clocks", Description: "Clocks that are set by hand, to try what the future brings."},
+			{Name: "Keys", Description: "API keys and their scopes."},
+			{Name: "Audit", Description: "Who changed what, and when."},
+			{Name: "Events", Description: "What happened, to be read or sent to webhooks."},
+			{Name: "Service", Description: "Health, metrics and documentation."},
 		},
 	}
-	if publicURL != "" {
-		doc.Servers = []*huma.Server{{URL: strings.TrimSuffix(publicURL, "/")}}
+	describeResponses(doc, list, schemas)
+	openResponses(schemas.Map(), events)
+	describeRequests(doc, list, schemas)
+	doc.Webhooks = webhooks(events)
+	for _, s := range schemas.Map() {
+		arraysAreNotNull(s)
 	}
+	return doc
+}
+
+// describeResponses adds the operations to the document, with all but the bodies of their requests.
+func describeResponses(doc *huma.OpenAPI, list []Operation, schemas huma.Registry) {
+	hasETag := versioned(list)
 	for i := range list {
-		doc.AddOperation(describe(&list[i], schemas))
+		op := describe(&list[i], schemas)
+		describeHeaders(op, &list[i], hasETag(&list[i]))
+		doc.AddOperation(op)
 	}
 	describePlans(schemas.Map())
 	describeAudit(schemas.Map()["Audit"])
@@ -88,10 +104,6 @@ func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
 	orNull(schemas.Map()["Preview"], "invoice")
 	orNull(schemas.Map()["Preview"], "upcoming")
 	describeEvent(schemas)
-	for _, s := range schemas.Map() {
-		arraysAreNotNull(s)
-	}
-	return doc
 }
 
 // arraysAreNotNull: huma takes Go's nil slices for nulls, which are never sent.
@@ -114,14 +126,6 @@ func describe(of *Operation, schemas huma.Registry) *huma.Operation {
 	} else {
 		op.Security = []map[string][]string{{"key": {}}}
 		op.Description = strings.TrimSpace(op.Description + "\n\n" + of.Access.doc())
-	}
-	if of.Request != nil {
-		media, example := cmp.Or(of.RequestMedia, "application/json"), Examples[of.ID].Request
-		if of.RequestMedia != "" { // lines, of which each is as the schema says
-			example, _, _ = strings.Cut(example, "\n")
-		}
-		op.RequestBody = &huma.RequestBody{Required: true, Content: content(media, schemas.Schema(of.Request, true, ""))}
-		op.RequestBody.Content[media].Example = exampleOf(example)
 	}
 	for _, status := range of.Status {
 		op.Responses[strconv.Itoa(status)] = success(of, status, schemas)
@@ -177,16 +181,18 @@ func parameters(of *Operation) []*huma.Param {
 			Schema: &huma.Schema{Type: huma.TypeString},
 		})
 	}
-	for _, k := range of.Problems {
-		if k == problem.KindPreconditionRequired {
-			params = append(params, &huma.Param{
-				Name: "If-Match", In: "header", Description: "The `ETag` of what the request replaces. Required when there is something to replace.",
-				Schema: &huma.Schema{Type: huma.TypeString},
-			}, &huma.Param{
-				Name: "If-None-Match", In: "header", Description: "Only `*`: the request writes if there is nothing of this key yet. Otherwise the answer is a 412.",
-				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"*"}},
-			})
+	if slices.Contains(of.Problems, problem.KindPrecondition) {
+		doc := "The `ETag` of what the request replaces."
+		if slices.Contains(of.Problems, problem.KindPreconditionRequired) {
+			doc += " Required when there is something to replace."
 		}
+		params = append(params, &huma.Param{
+			Name: "If-Match", In: "header", Description: doc,
+			Schema: &huma.Schema{Type: huma.TypeString},
+		}, &huma.Param{
+			Name: "If-None-Match", In: "header", Description: "Only `*`: the request writes if there is nothing of this key yet. Otherwise the answer is a 412.",
+			Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"*"}},
+		})
 	}
 	return params
 }
@@ -341,7 +347,7 @@ func describeAudit(audit *huma.Schema) {
 func orNull(of *huma.Schema, name string) {
 	is := of.Properties[name]
 	of.Properties[name] = &huma.Schema{
-		AnyOf:       []*huma.Schema{{Ref: is.Ref}, {Type: huma.TypeObject, Nullable: true, AdditionalProperties: false}},
+		AnyOf:       []*huma.Schema{{Ref: is.Ref}, {Type: "null"}},
 		Description: is.Description,
 	}
 }
@@ -351,14 +357,8 @@ func describeEvent(schemas huma.Registry) {
 	schemas.Map()["Event"].Properties["data"] = schemas.Schema(reflect.TypeFor[client.EventData](), true, "")
 }
 
-// describePlans adds to the schemas what the types cannot say: what features may be, and
-// that a plan that is shown has everything.
+// describePlans adds to the schema of a plan that is shown what its type cannot say: it has everything.
 func describePlans(schemas map[string]*huma.Schema) {
-	for _, name := range []string{"PlanInput", "Plan", "CustomerRequest", "Customer", "Quota"} {
-		schemas[name].Properties["features"].AdditionalProperties = &huma.Schema{
-			Extensions: map[string]any{"type": []string{"boolean", "number", "string"}},
-		}
-	}
 	shown := schemas["Plan"]
 	shown.Required = nil
 	for name := range shown.Properties {

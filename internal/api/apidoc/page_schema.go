@@ -3,7 +3,6 @@ package apidoc
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,12 +85,9 @@ func typeOf(s *huma.Schema) (t docsType) {
 	for _, one := range slices.Concat(s.AnyOf, s.OneOf) {
 		t = t.or(typeOf(one))
 	}
-	words, isList := s.Extensions["type"].([]string) // what huma cannot say
 	inner, isMap := s.AdditionalProperties.(*huma.Schema)
 	switch {
 	case len(t) > 0:
-	case isList:
-		t = docsType{{Text: strings.Join(words, " or ")}}
 	case s.Type == huma.TypeArray:
 		t = append(docsType{{Text: "array of "}}, typeOf(s.Items)...)
 	case s.Type == huma.TypeObject && isMap:
@@ -113,15 +109,10 @@ func typeOf(s *huma.Schema) (t docsType) {
 func rules(s *huma.Schema) (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if len(s.Enum) > 0 {
-		words := make([]string, len(s.Enum))
-		for i, value := range s.Enum {
-			words[i] = fmt.Sprint(value)
-		}
-		add("one of: %s", strings.Join(words, ", "))
+		add("one of: %s", listed(s.Enum))
 	}
-	if s.Default != nil {
-		// Of a pointer its value: the schema has the field's own type.
-		add("default: %v", reflect.Indirect(reflect.ValueOf(s.Default)))
+	if known, ok := s.Extensions[extensibleEnum].([]any); ok {
+		add("today one of: %s", listed(known))
 	}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	if s.Minimum != nil {
@@ -148,4 +139,12 @@ func rules(s *huma.Schema) (list []string) {
 		add("matches %s", s.Pattern)
 	}
 	return list
+}
+
+func listed(values []any) string {
+	words := make([]string, len(values))
+	for i, value := range values {
+		words[i] = fmt.Sprint(value)
+	}
+	return strings.Join(words, ", ")
 }

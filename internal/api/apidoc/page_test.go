@@ -12,7 +12,7 @@ func TestTypesInWords(t *testing.T) {
 		"string or null":         {Type: "string", Nullable: true},
 		"array of [X] or string": {Type: "array", Items: &huma.Schema{AnyOf: []*huma.Schema{{Ref: "#/components/schemas/X"}, text}}},
 		"object of string":       {Type: "object", AdditionalProperties: text},
-		"boolean or number":      {Extensions: map[string]any{"type": []string{"boolean", "number"}}},
+		"boolean or number":      {AnyOf: []*huma.Schema{{Type: huma.TypeBoolean}, {Type: huma.TypeNumber}}},
 		"time (RFC 3339)":        {Type: "string", Format: "date-time"},
 		"any":                    {},
 		"[A] or [B]":             {OneOf: []*huma.Schema{{Ref: "#/components/schemas/A"}, {Ref: "#/components/schemas/B"}}},

@@ -28,6 +28,9 @@ func (k *Kind) TypeURI() string {
 	return "/problems/" + k.Name
 }
 
+// Waits reports whether problems of the kind may have the header Retry-After.
+func (k *Kind) Waits() bool { return k.retry || k == KindTooManyFailures }
+
 // A Fault is an error of the request itself, found here rather than below.
 type Fault struct {
 	Kind   *Kind

@@ -114,9 +114,6 @@ func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method
 
 // write sends a typed answer, which counts among what buf holds until the client has it.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a Answer, body []byte) int {
-	if a.ETag != "" {
-		w.Header()["ETag"] = []string{request.QuoteETag(a.ETag)}
-	}
 	if a.Body == nil {
 		w.Header()["Cache-Control"] = respond.NoStore
 		w.WriteHeader(a.Status)
@@ -126,6 +123,9 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buff
 		if err := buf.Hold(s.Memory, len(body)); err != nil {
 			return s.Fail(w, r, err)
 		}
+	}
+	if a.ETag != "" { // no error has it
+		w.Header()["ETag"] = []string{request.QuoteETag(a.ETag)}
 	}
 	return respond.Write(w, a.Status, respond.PlainJSON, body)
 }

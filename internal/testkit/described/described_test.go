@@ -5,9 +5,9 @@ import "testing"
 const document = `{"openapi":"3.1.0","paths":{"/v1/things/{key}":{"get":{"responses":{
 	"200":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/Thing"}}}},
 	"default":{"content":{"application/json; charset=utf-8":{"schema":{"type":"string"}}}}}}}},
-	"components":{"schemas":{"Thing":{"type":"object","additionalProperties":false,"required":["n"],"properties":{
+	"components":{"schemas":{"Thing":{"type":"object","required":["n"],"properties":{
 		"n":{"type":"integer","format":"int64"},"at":{"type":["string","null"],"format":"date-time"},
-		"of":{"type":"array","items":{"$ref":"#/components/schemas/Thing"}}}}}}}`
+		"as":{"type":["string","null"],"x-extensible-enum":["a","b"]},"of":{"type":"array","items":{"$ref":"#/components/schemas/Thing"}}}}}}}`
 
 // A body fits its schema, all the way down.
 func TestBody(t *testing.T) {
@@ -22,6 +22,9 @@ func TestBody(t *testing.T) {
 		`{"n":9223372036854775807}`:                                 true,
 		`{"n":9223372036854775808}`:                                 false,
 		`{"n":1.5}`:                                                 false,
+		`{"n":1,"as":"b"}`:                                          true,
+		`{"n":1,"as":null}`:                                         true,
+		`{"n":1,"as":"c"}`:                                          false,
 		`{}`:                                                        false,
 		`{"n":1,"m":1}`:                                             false,
 		`{"n":1,"at":"yesterday"}`:                                  false,

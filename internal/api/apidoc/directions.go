@@ -1,0 +1,171 @@
+package apidoc
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotad/internal/api/problem"
+)
+
+// Clients send requests and receive responses, and each direction has rules of its own. A request with a member that quotad
+// does not know is refused, so schemas of requests are closed. A response may get further members and values in a later
+// version, so its schemas are open. A type that goes in both directions has two schemas, and that of requests ends in Input.
+
+// openResponses opens the schemas of responses, and names the values that texts of them have today.
+func openResponses(schemas map[string]*huma.Schema, events []string) {
+	for _, name := range []string{"LimitState", "QuotaLimit", "PlayLimit"} {
+		for _, property := range []string{"algorithm", "mode"} {
+			schemas[name].Properties[property].Enum = slices.Clone(schemas["Limit"].Properties[property].Enum)
+		}
+	}
+	for _, name := range []string{"Event", "Delivery"} {
+		schemas[name].Properties["type"].Enum = values(events)
+	}
+	schemas["EventData"].Properties["status"].Enum = slices.Clone(schemas["Invoice"].Properties["status"].Enum)
+	var types []string
+	for _, k := range problem.Kinds {
+		types = append(types, k.TypeURI())
+	}
+	for _, name := range []string{"Problem", "ImportError"} {
+		schemas[name].Properties["type"].Enum = values(types)
+	}
+	for _, s := range schemas {
+		open(s)
+	}
+}
+
+func values(words []string) (all []any) {
+	for _, word := range words {
+		all = append(all, word)
+	}
+	return all
+}
+
+// open admits unknown members, and unknown values of an enum. The known values become x-extensible-enum, which keeps
+// generators from making a closed type.
+func open(s *huma.Schema) {
+	if s.AdditionalProperties == false {
+		s.AdditionalProperties = nil
+	}
+	if len(s.Enum) > 0 {
+		extend(s, extensibleEnum, s.Enum)
+		s.Enum = nil
+	}
+	each(s, open)
+	s.Default = nil
+	describeFeatures(s)
+}
+
+const extensibleEnum = "x-extensible-enum"
+
+func extend(s *huma.Schema, name string, value any) {
+	if s.Extensions == nil {
+		s.Extensions = map[string]any{}
+	}
+	s.Extensions[name] = value
+}
+
+// each calls do with the schemas within a schema.
+func each(s *huma.Schema, do func(*huma.Schema)) {
+	for _, p := range s.Properties {
+		do(p)
+	}
+	for _, one := range slices.Concat(s.AnyOf, s.OneOf) {
+		do(one)
+	}
+	if s.Items != nil {
+		do(s.Items)
+	}
+	if inner, ok := s.AdditionalProperties.(*huma.Schema); ok {
+		do(inner)
+	}
+}
+
+// describeFeatures adds what the type of features cannot say: what a feature may be.
+func describeFeatures(s *huma.Schema) {
+	if features := s.Properties["features"]; features != nil {
+		features.AdditionalProperties = &huma.Schema{AnyOf: []*huma.Schema{
+			{Type: huma.TypeBoolean}, {Type: huma.TypeNumber}, {Type: huma.TypeString},
+		}}
+	}
+}
+
+// describeRequests adds the bodies of requests to the operations of the document.
+func describeRequests(doc *huma.OpenAPI, list []Operation, schemas huma.Registry) {
+	requests := huma.NewMapRegistry(schemasAt, func(t reflect.Type, hint string) string {
+		name := schemaName(t, hint)
+		if schemas.Map()[name] != nil {
+			name += "Input"
+		}
+		return name
+	})
+	for i := range list {
+		of := &list[i]
+		if of.Request == nil {
+			continue
+		}
+		body := requests.Schema(of.Request, true, "")
+		media, example := cmp.Or(of.RequestMedia, "application/json"), exampleOf(Examples[of.ID].Request)
+		if of.RequestMedia != "" {
+			line := body.Ref
+			body = &huma.Schema{Type: huma.TypeString, Description: "Lines of JSON, of which each is as contentSchema says."}
+			extend(body, "contentMediaType", "application/json")
+			extend(body, "contentSchema", map[string]any{"$ref": line})
+			example = Examples[of.ID].Request
+		}
+		op := operation(doc.Paths[of.Pattern], of.Method)
+		op.RequestBody = &huma.RequestBody{Required: true, Content: content(media, body)}
+		op.RequestBody.Content[media].Example = example
+	}
+	for name, s := range requests.Map() {
+		tellDefaults(s)
+		schemas.Map()[name] = s
+	}
+}
+
+// tellDefaults moves defaults into descriptions: generators take a member that has a default for one that is always there.
+func tellDefaults(s *huma.Schema) {
+	if s.Default != nil {
+		value := reflect.Indirect(reflect.ValueOf(s.Default)) // of a pointer its value: the schema has the field's own type
+		s.Description = strings.TrimSpace(fmt.Sprintf("%s Default: `%v`.", s.Description, value))
+		s.Default = nil
+	}
+	describeFeatures(s)
+	each(s, tellDefaults)
+}
+
+// operation is the one of a method.
+func operation(of *huma.PathItem, method string) *huma.Operation {
+	return map[string]*huma.Operation{
+		"GET": of.Get, "PUT": of.Put, "POST": of.Post, "DELETE": of.Delete, "PATCH": of.Patch,
+	}[method]
+}
+
+// webhooks describes the requests that quotad sends, by the types of events.
+func webhooks(events []string) map[string]*huma.PathItem {
+	all := map[string]*huma.PathItem{}
+	for _, name := range events {
+		all[name] = &huma.PathItem{Post: &huma.Operation{
+			OperationID: "webhooks." + name, Method: "POST", Tags: []string{"Events"},
+			Summary:     "The event " + name + ", sent to your webhook",
+			Description: Texts["webhook"],
+			Security:    []map[string][]string{},
+			Parameters: []*huma.Param{
+				{Name: "webhook-id", In: "header", Required: true, Schema: textOf("4711"), Description: "The event's id. Leave out an event whose id you have had."},
+				{Name: "webhook-timestamp", In: "header", Required: true, Schema: wholeOf(1795154400), Description: "The Unix time of this attempt, in seconds."},
+				{Name: "webhook-signature", In: "header", Required: true, Schema: textOf("v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="), Description: "The signatures, separated by spaces, as Standard Webhooks defines them."},
+			},
+			RequestBody: &huma.RequestBody{Required: true, Content: content("application/json", &huma.Schema{Ref: schemasAt + "Event"})},
+			Responses: map[string]*huma.Response{
+				"2XX": {Description: "The event is accepted."},
+				"410": {Description: "The webhook is disabled."},
+			},
+		}}
+	}
+	return all
+}

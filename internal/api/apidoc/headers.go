@@ -1,0 +1,98 @@
+package apidoc
+
+import (
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotad/client"
+	"quotad/internal/api/problem"
+)
+
+// headers are the headers of responses, which the document has once and responses refer to.
+var headers = map[string]*huma.Param{
+	"X-Request-Id":     header("The request's own X-Request-Id, if the request has a valid one. Otherwise quotad makes one. Logs and the audit name it.", textOf("req_5XQ4ZC7K2M3ABCDE_1")),
+	"ETag":             header("The version of what the response shows. Send it in If-Match to replace exactly this version.", textOf(`"3"`)),
+	"WWW-Authenticate": header("The authentication scheme, as RFC 6750 defines it.", textOf(`Bearer realm="quotad"`)),
+	
+	"Retry-After":      header("The seconds to wait before the next attempt. Absent if no wait helps.", wholeOf(1)),
+	"RateLimit":        header("What is left of each limit and when the limit resets, as the IETF draft 10 of RateLimit defines it.", textOf(`"hourly";r=4999;t=3600`)),
+	"RateLimit-Policy": header("The limits that apply, as the IETF draft 10 of RateLimit defines it.", textOf(`"hourly";q=5000;w=3600`)),
+
+	"X-RateLimit-Limit":     header("The size of one limit: of the one that refuses longest, else of the one with the least left.", wholeOf(5000)),
+	"X-RateLimit-Remaining": header("The units that are left of that limit.", wholeOf(4999)),
+	"X-RateLimit-Reset":     header("When that limit resets: seconds from now, Unix time or milliseconds, as `--rate-limit-reset` defines it.", wholeOf(3600)),
+}
+
+// quotaHeaders are those of responses that show limits.
+var quotaHeaders = []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
+
+func header(doc string, s *huma.Schema) *huma.Param { return &huma.Param{Description: doc, Schema: s} }
+
+func textOf(example string) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Examples: []any{example}}
+}
+
+func wholeOf(example int64) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeInteger, Format: "int64", Examples: []any{example}}
+}
+
+// describeHeaders adds to the responses of an operation the headers that they may have. versioned: what the operation shows
+// has an ETag.
+func describeHeaders(op *huma.Operation, of *Operation, versioned bool) {
+	for status, r := range op.Responses {
+		r.Headers = map[string]*huma.Param{}
+		add := func(names ...string) {
+			for _, name := range names {
+				r.Headers[name] = &huma.Param{Ref: "#/components/headers/" + name}
+			}
+		}
+		add("X-Request-Id")
+		code, _ := strconv.Atoi(status)
+		switch {
+		case code < http.StatusBadRequest && versioned:
+			add("ETag")
+		case code == http.StatusUnauthorized, code == http.StatusForbidden:
+			add("WWW-Authenticate")
+		}
+		refused := of.Refusable && slices.Contains([]int{http.StatusOK, http.StatusForbidden, http.StatusTooManyRequests}, code)
+		switch {
+		case refused, code < http.StatusBadRequest && showsLimits(of.Response), code == http.StatusConflict && showsLimits(of.DoesNotFit):
+			add(quotaHeaders...)
+		}
+		if refused || waits(of, code) {
+			add("Retry-After")
+		}
+	}
+}
+
+// showsLimits reports whether the body of a response shows how each limit stands. Its headers do, too.
+func showsLimits(body reflect.Type) bool {
+	if body == nil {
+		return false
+	}
+	f, ok := body.FieldByName("Limits")
+	return ok && f.Type == reflect.TypeFor[[]client.LimitState]()
+}
+
+// waits reports whether problems of a status may carry Retry-After.
+func waits(of *Operation, status int) bool {
+	return slices.ContainsFunc(of.allProblems(), func(k *problem.Kind) bool { return k.Status == status && k.Waits() })
+}
+
+// versioned reports which operations answer with an ETag: those at a path whose write takes If-Match, and each other GET of
+// what such a path shows.
+func versioned(list []Operation) func(*Operation) bool {
+	paths, shown := map[string]bool{}, map[reflect.Type]bool{}
+	for i := range list {
+		if slices.Contains(list[i].Problems, problem.KindPrecondition) {
+			paths[list[i].Pattern], shown[list[i].Response] = true, true
+		}
+	}
+	return func(of *Operation) bool {
+		return of.Response != nil && (paths[of.Pattern] || of.Method == http.MethodGet && shown[of.Response])
+	}
+}
