@@ -9,8 +9,8 @@ import (
 
 // Audit is one change that somebody made.
 type Audit struct {
-	ID        int64           `json:"id"`
-	At        time.Time       `json:"at"`
+	ID        int64           `json:"id" doc:"The id of the entry."`
+	At        time.Time       `json:"at" doc:"The instant of the change, RFC 3339 in UTC."`
 	Actor     string          `json:"actor" doc:"The id of the key. Or command-line, or start where quotad made its first key."`
 	ActorName *string         `json:"actor_name" doc:"The name of the key, or null."`
 	Action    string          `json:"action" doc:"What was done, such as create, change and delete."`

@@ -9,6 +9,6 @@ type ClockRequest struct {
 
 // Clock is a test clock.
 type Clock struct {
-	Key string    `json:"key"`
-	Now time.Time `json:"now"`
+	Key string    `json:"key" doc:"The test clock's key."`
+	Now time.Time `json:"now" doc:"The instant that the clock shows until it is set again, RFC 3339 in UTC."`
 }

@@ -8,21 +8,21 @@ import (
 
 // Customer is who is limited and billed.
 type Customer struct {
-	Key              string            `json:"key"`
-	Name             string            `json:"name"`
-	Plan             string            `json:"plan"`
+	Key              string            `json:"key" doc:"The customer's key."`
+	Name             string            `json:"name" doc:"The customer's name, for people. It may be empty."`
+	Plan             string            `json:"plan" doc:"The key of the customer's plan."`
 	PlanVersion      *int              `json:"plan_version" doc:"The pinned version, or null."`
 	EffectiveVersion int               `json:"effective_version" doc:"The version whose limits count now."`
-	Timezone         string            `json:"timezone"`
-	BillingAnchor    string            `json:"billing_anchor"`
-	Metadata         map[string]string `json:"metadata"`
+	Timezone         string            `json:"timezone" doc:"The customer's timezone, an IANA name such as Europe/Berlin. It sets calendar windows, usage by day and billing periods."`
+	BillingAnchor    string            `json:"billing_anchor" doc:"The wall-clock time from which billing periods are counted, in the customer's timezone and without an offset, such as 2026-01-31T00:00:00."`
+	Metadata         map[string]string `json:"metadata" doc:"Texts of your own by name. quotad stores them and does nothing else with them."`
 	TestClock        *string           `json:"test_clock" doc:"Key of the test clock that the customer lives by, or null."`
 	Anonymous        bool              `json:"anonymous" doc:"The customer was created by its first hit, on the default plan. An idle one is forgotten, unless it is written before."`
 	Features         map[string]any    `json:"features" doc:"The customer's own features. The customer's quota shows them over those of the plan."`
-	CreatedAt        time.Time         `json:"created_at"`
+	CreatedAt        time.Time         `json:"created_at" doc:"The instant of the customer's creation, RFC 3339 in UTC."`
 	Suspension       *Suspension       `json:"suspension,omitempty" doc:"While it is there, hits and reservations are 403 suspended. Left out where the customer is not suspended."`
 	ScheduledChange  *ScheduledChange  `json:"scheduled_change,omitempty" doc:"The plan that the customer will be on. Left out where none waits."`
-	ArchivedAt       *time.Time        `json:"archived_at"`
+	ArchivedAt       *time.Time        `json:"archived_at" doc:"The instant at which the customer was archived, RFC 3339 in UTC. Null if the customer is not archived."`
 	ErasedAt         *time.Time        `json:"erased_at" doc:"When what identifies a person was removed."`
 }
 
@@ -33,7 +33,7 @@ type SuspensionRequest struct {
 
 // Suspension is the time in which a customer's hits and reservations are refused.
 type Suspension struct {
-	Reason string    `json:"reason"`
+	Reason string    `json:"reason" doc:"The reason for the suspension, for people. The customer sees it in the portal."`
 	At     time.Time `json:"at" doc:"Since when, by PostgreSQL's clock."`
 }
 
@@ -44,7 +44,7 @@ type PlanRequestRequest struct {
 
 // PlanRequest is a plan that a customer asked for.
 type PlanRequest struct {
-	Plan string    `json:"plan"`
+	Plan string    `json:"plan" doc:"The key of the plan that the customer asked for."`
 	At   time.Time `json:"at" doc:"When the event customer.plan_requested told of it last, by the customer's clock. The same request is told once in 24 hours."`
 }
 
@@ -57,7 +57,7 @@ type ScheduledChangeRequest struct {
 
 // ScheduledChange is the plan that a customer will be on.
 type ScheduledChange struct {
-	Plan        string    `json:"plan"`
+	Plan        string    `json:"plan" doc:"The key of the plan that the customer will be on."`
 	PlanVersion int       `json:"plan_version" doc:"The version that would be in force now."`
 	At          time.Time `json:"at" doc:"From here on its limits and prices count, by the customer's clock."`
 }
@@ -80,12 +80,12 @@ type Preview struct {
 
 // CustomerRequest is the body of PUT /v1/customers/{key}.
 type CustomerRequest struct {
-	Name          string            `json:"name" maxLength:"200"`
+	Name          string            `json:"name" maxLength:"200" doc:"The customer's name, for people. It may be empty."`
 	Plan          string            `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
 	PlanVersion   *int              `json:"plan_version,omitempty" minimum:"1" doc:"Pins the customer to this version. When left out, the customer follows the plan."`
 	Timezone      string            `json:"timezone" required:"false" default:"UTC" doc:"IANA name, such as Europe/Berlin.\n- Another timezone counts at once for calendar windows and usage.\n- Another timezone counts for billing periods from the next one on."`
 	BillingAnchor *string           `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Billing periods are counted from here. This is wall clock in the customer's timezone.\n- When left out, a new customer has the instant of creation.\n- When left out, an existing customer keeps its anchor.\n- Another anchor or another timezone counts from the next period on."`
-	Metadata      map[string]string `json:"metadata,omitempty"`
+	Metadata      map[string]string `json:"metadata,omitempty" doc:"Texts of your own by name, which quotad only stores. At most 50, with names of 1 to 100 bytes and values of at most 500 bytes."`
 	Features      map[string]any    `json:"features,omitempty" doc:"Features that differ from those of the plan, or are beside them. Values are booleans, numbers and strings."`
 	TestClock     *string           `json:"test_clock,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the test clock that the customer is created with.\n- The customer lives by the clock ever after.\n- When left out, a new customer lives in real time.\n- When left out, an existing customer stays on its clock."`
 	Change        string            `json:"change,omitempty" enum:"now,limits_now" doc:"When changes of an existing customer count.\n- now: this request ends the running billing period, and all counts at once.\n- limits_now: another plan's limits count at once. Its interval and prices, another anchor and another timezone count from the next billing period on.\n- Left out it is limits_now. Where the plan or the pin changes, and one of the plans costs anything, it must be said."`
@@ -102,10 +102,10 @@ type OverrideRequest struct {
 // Override is a limit of one customer, instead of the plan's.
 type Override struct {
 	Name      string     `json:"name" doc:"The limit's name."`
-	Limit     int64      `json:"limit"`
+	Limit     int64      `json:"limit" doc:"The limit's units for this customer, in place of the plan's."`
 	Burst     *int64     `json:"burst,omitempty" minimum:"0" doc:"Left out when the burst is the limit."`
-	ExpiresAt *time.Time `json:"expires_at"`
-	Reason    string     `json:"reason,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at" doc:"The instant from which the plan's own numbers count again, RFC 3339 in UTC. Null if the override does not expire."`
+	Reason    string     `json:"reason,omitempty" doc:"The reason for the override, for people. Absent if none was given."`
 	InForce   bool       `json:"in_force" doc:"False when the override has no effect:\n- The override has expired.\n- The plan version in force does not have the limit.\n- The limit has a shape that these numbers do not fit."`
 	TestClock string     `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 }
@@ -113,7 +113,7 @@ type Override struct {
 // RefusalPeriod is a time in which a limit refused a customer's hits.
 type RefusalPeriod struct {
 	Limit      string     `json:"limit" doc:"The limit's name."`
-	Meter      string     `json:"meter"`
+	Meter      string     `json:"meter" doc:"The meter's key."`
 	From       time.Time  `json:"from" doc:"The first hit that was refused."`
 	To         time.Time  `json:"to" doc:"The last hit that was refused."`
 	Units      int64      `json:"units" doc:"The sum of their costs, also of hits that were sent again."`
@@ -123,7 +123,7 @@ type RefusalPeriod struct {
 // OpenReservation is an open reservation as a list shows it.
 type OpenReservation struct {
 	ID         string            `json:"id" doc:"Commit or release the reservation by it."`
-	Meter      string            `json:"meter"`
+	Meter      string            `json:"meter" doc:"The meter's key."`
 	Cost       int64             `json:"cost" doc:"Units that it holds."`
 	Attributes map[string]string `json:"attributes" doc:"Of its attributes, those that limits were per. Others are not kept."`
 	CreatedAt  time.Time         `json:"created_at" doc:"When it was charged, by the customer's clock."`

@@ -10,10 +10,10 @@ import (
 
 // Draft is a plan that is not published.
 type Draft struct {
-	Key           string          `json:"key"`
+	Key           string          `json:"key" doc:"The plan's key."`
 	BasedOn       int             `json:"based_on" doc:"The version of the plan that the draft was begun on. 0: the plan did not exist."`
 	LatestVersion int             `json:"latest_version" doc:"The newest version of the plan now. If it is not based_on, somebody has published meanwhile. 0: the plan does not exist."`
-	SavedAt       time.Time       `json:"saved_at"`
+	SavedAt       time.Time       `json:"saved_at" doc:"The instant at which the draft was last saved, RFC 3339 in UTC."`
 	Plan          json.RawMessage `json:"plan" doc:"The draft as it was sent."`
 	Problems      []FieldError    `json:"problems" doc:"What PUT /v1/plans/{key} would refuse. Empty: the draft can be published."`
 }
@@ -25,7 +25,7 @@ type CompareRequest struct {
 
 // Compare is what the plan in force and its draft make of past usage.
 type Compare struct {
-	From      time.Time     `json:"from"`
+	From      time.Time     `json:"from" doc:"The start of the usage that is compared, RFC 3339 in UTC: 30 days before to, or later if older months were archived."`
 	To        time.Time     `json:"to" doc:"The start of the running hour, which is not compared."`
 	Customers int           `json:"customers" doc:"Customers that were compared."`
 	Chosen    int           `json:"chosen" doc:"Customers that were to be compared. There are more than were compared if the time did not suffice."`
@@ -33,22 +33,22 @@ type Compare struct {
 	Asked     int64         `json:"asked" doc:"Units that hits asked for: admitted ones, and refused ones with every retry."`
 	Recorded  int64         `json:"recorded_refused" doc:"Of these, units that were refused then. A statistic."`
 	Currency  string        `json:"currency" doc:"Of the draft, and of its amounts."`
-	InForce   CompareSide   `json:"in_force"`
-	Draft     CompareSide   `json:"draft"`
-	Limits    []CompareRow  `json:"limits"`
+	InForce   CompareSide   `json:"in_force" doc:"The outcome of the plans in force."`
+	Draft     CompareSide   `json:"draft" doc:"The outcome of the draft."`
+	Limits    []CompareRow  `json:"limits" doc:"The outcome of each limit of the plans in force and of the draft."`
 	Notes     []CompareNote `json:"notes" doc:"What the numbers leave open."`
 }
 
 // CompareNote is what the numbers leave open.
 type CompareNote struct {
 	Name string `json:"name" doc:"Never changes, so clients may branch on it."`
-	Text string `json:"text"`
+	Text string `json:"text" doc:"The note, for people."`
 }
 
 // CompareRange bounds a number.
 type CompareRange struct {
-	Least int64 `json:"least"`
-	Most  int64 `json:"most"`
+	Least int64 `json:"least" doc:"The least that the number may be."`
+	Most  int64 `json:"most" doc:"The most that the number may be. It equals least if the number is exact."`
 }
 
 // CompareSide is what one plan makes of the usage.
@@ -60,8 +60,8 @@ type CompareSide struct {
 
 // CompareRow is one limit.
 type CompareRow struct {
-	Meter   string       `json:"meter"`
-	Limit   string       `json:"limit"`
+	Meter   string       `json:"meter" doc:"The meter's key."`
+	Limit   string       `json:"limit" doc:"The limit's name."`
 	InForce *CompareCell `json:"in_force,omitempty" doc:"Left out where no customer's plan in force has the limit."`
 	Draft   *CompareCell `json:"draft,omitempty" doc:"Left out where the draft does not have the limit."`
 }
@@ -75,8 +75,8 @@ type CompareCell struct {
 
 // PlayRequest is the body of POST /v1/plans/{key}/draft/play.
 type PlayRequest struct {
-	Meter   string  `json:"meter" minLength:"1" maxLength:"200"`
-	Traffic Traffic `json:"traffic"`
+	Meter   string  `json:"meter" minLength:"1" maxLength:"200" doc:"The key of the meter whose limits are played."`
+	Traffic Traffic `json:"traffic" doc:"The hits that are played, as a pattern."`
 }
 
 // Traffic says when hits come. The patterns are laid out by a window.
@@ -98,15 +98,15 @@ type TrafficHits struct {
 
 // Plays are the plays of a draft and of the plan in force.
 type Plays struct {
-	Draft   Play  `json:"draft"`
+	Draft   Play  `json:"draft" doc:"The hits through the draft."`
 	InForce *Play `json:"in_force,omitempty" doc:"The same hits through the newest version of the plan. Left out where there is none."`
 }
 
 // Play is what limits make of traffic.
 type Play struct {
 	LengthUS      int64       `json:"length_us" doc:"How long the play lasts, in microseconds."`
-	Admitted      PlaySum     `json:"admitted"`
-	Refused       PlaySum     `json:"refused"`
+	Admitted      PlaySum     `json:"admitted" doc:"The hits that were admitted."`
+	Refused       PlaySum     `json:"refused" doc:"The hits that were refused."`
 	LongestWaitMS int64       `json:"longest_wait_ms" doc:"The longest retry_after_ms of a refusal, of those that waiting lifts."`
 	Hopeless      int64       `json:"hopeless" doc:"Refusals that no wait lifts."`
 	Refusal       *string     `json:"refusal" doc:"What a refusal says: that with the longest wait. Null: nothing was refused."`
@@ -116,31 +116,31 @@ type Play struct {
 
 // PlaySum is a number of hits and their units.
 type PlaySum struct {
-	Hits  int64 `json:"hits"`
-	Units int64 `json:"units"`
+	Hits  int64 `json:"hits" doc:"The number of hits."`
+	Units int64 `json:"units" doc:"The sum of their costs, in units."`
 }
 
 // PlayedHit is what became of a hit.
 type PlayedHit struct {
-	AtUS         int64  `json:"at_us"`
-	Cost         int64  `json:"cost"`
-	Admitted     bool   `json:"admitted"`
+	AtUS         int64  `json:"at_us" doc:"Microseconds since the start of the play."`
+	Cost         int64  `json:"cost" doc:"Units of the hit."`
+	Admitted     bool   `json:"admitted" doc:"True if the hit was admitted."`
 	RetryAfterMS *int64 `json:"retry_after_ms" doc:"Of a refusal: the wait after which the hit would be admitted. Null: never."`
 }
 
 // PlayLimit is what a limit did.
 type PlayLimit struct {
-	Name      string  `json:"name"`
-	Algorithm string  `json:"algorithm"`
-	Mode      string  `json:"mode"`
-	Limit     int64   `json:"limit"`
+	Name      string  `json:"name" doc:"The limit's name."`
+	Algorithm string  `json:"algorithm" doc:"The limit's algorithm, as in the plan: fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency."`
+	Mode      string  `json:"mode" doc:"The limit's mode, as in the plan: hard, soft or shadow."`
+	Limit     int64   `json:"limit" doc:"Units in a window. Of an allocation, units in all."`
 	Burst     *int64  `json:"burst,omitempty" doc:"Of a token bucket: its capacity."`
 	Window    string  `json:"window" doc:"As in the plan. Empty for an allocation."`
 	Refused   int64   `json:"refused" doc:"Hits that the limit did not admit. Those passed all the same if it is soft or a shadow."`
 	Level     []int64 `json:"level" doc:"Units that counted against the limit, at 240 instants evenly spread from the start on."`
 	Fullest   struct {
-		FromUS int64 `json:"from_us"`
-		Units  int64 `json:"units"`
+		FromUS int64 `json:"from_us" doc:"The start of the window, in microseconds since the start of the play."`
+		Units  int64 `json:"units" doc:"Units that were admitted in the window."`
 	} `json:"fullest" doc:"The window of the limit's length in which the most units were admitted, wherever it begins. 0 units where the limit has no length of its own."`
 }
 

@@ -10,7 +10,7 @@ import (
 // Event is something that happened.
 type Event struct {
 	ID        int64           `json:"id" doc:"Rises from event to event. None appears later with a lower id than one that was shown."`
-	Type      string          `json:"type"`
+	Type      string          `json:"type" doc:"The type of the event, such as invoice.paid. The guide's page on events lists all types."`
 	At        time.Time       `json:"at" doc:"When it happened, by the customer's clock."`
 	Customer  *string         `json:"customer" doc:"The customer's key as it is now. Null where it is of no customer, or of one that was forgotten."`
 	TestClock *string         `json:"test_clock" doc:"The test clock that the customer lives by. Null: real time."`
@@ -26,7 +26,7 @@ type EventData struct {
 
 	Reason string `json:"reason,omitempty" enum:"gone,failing" doc:"Of webhook.disabled: it answered 410, or nothing could be delivered for 5 days."`
 
-	Currency       string `json:"currency,omitempty"`
+	Currency       string `json:"currency,omitempty" doc:"The ISO 4217 code of the currency of the amounts. Absent if the event has no amounts."`
 	TotalMinor     *int64 `json:"total_minor,omitempty" doc:"Of the invoice."`
 	AmountDueMinor *int64 `json:"amount_due_minor,omitempty" doc:"Of the invoice."`
 	CreditedMinor  *int64 `json:"credited_minor,omitempty" doc:"Of an invoice that is finalized."`
@@ -42,7 +42,7 @@ type EventData struct {
 	WithdrawnMinor *int64 `json:"withdrawn_minor,omitempty" doc:"Of credit.withdrawn: what was taken back."`
 
 	Plan        string     `json:"plan,omitempty" doc:"The plan's key. Of customer.plan_requested, that of the plan that the customer asks for."`
-	PlanVersion int        `json:"plan_version,omitempty"`
+	PlanVersion int        `json:"plan_version,omitempty" doc:"The number of the plan version. Absent if the event is about no version."`
 	Previous    *EventPlan `json:"previous,omitempty" doc:"Of customer.plan_changed: the plan until then."`
 	Name        string     `json:"name,omitempty" doc:"Of limit.threshold: the limit's."`
 	Meter       string     `json:"meter,omitempty" doc:"Of limit.threshold and cap.threshold: the meter's key."`
@@ -60,15 +60,15 @@ type EventData struct {
 
 // EventNote is a credit note that an event tells of.
 type EventNote struct {
-	ID         string `json:"id"`
-	Number     string `json:"number"`
-	TotalMinor int64  `json:"total_minor"`
+	ID         string `json:"id" doc:"The id of the credit note."`
+	Number     string `json:"number" doc:"The number of the credit note."`
+	TotalMinor int64  `json:"total_minor" doc:"The total of the credit note with taxes, in minor units. It is below 0."`
 }
 
 // EventPlan is a version of a plan that an event tells of.
 type EventPlan struct {
-	Plan        string `json:"plan"`
-	PlanVersion int    `json:"plan_version"`
+	Plan        string `json:"plan" doc:"The plan's key."`
+	PlanVersion int    `json:"plan_version" doc:"The number of the plan version."`
 }
 
 // Events lists what happened, in the order of the ids.

@@ -37,13 +37,13 @@ type RefundRequest struct {
 
 // Refund is the answer of a refund.
 type Refund struct {
-	Customer  string       `json:"customer"`
-	Meter     string       `json:"meter"`
-	Cost      int64        `json:"cost"`
+	Customer  string       `json:"customer" doc:"The customer's key."`
+	Meter     string       `json:"meter" doc:"The meter's key."`
+	Cost      int64        `json:"cost" doc:"Units to give back, as in the request."`
 	Refunded  int64        `json:"refunded" doc:"Units by which usage fell.\n- With hit: no more than the hit had left of its charge.\n- Without hit: no more than the billing period had. The present windows may get more back, if an adjustment took units off."`
-	At        time.Time    `json:"at"`
+	At        time.Time    `json:"at" doc:"The instant of the refund by the customer's clock, RFC 3339 in UTC."`
 	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed  bool         `json:"replayed"`
+	Replayed  bool         `json:"replayed" doc:"True if the refund was done before under its id. Nothing was given back again."`
 	Limits    []LimitState `json:"limits" doc:"The limits as they stand after the refund."`
 }
 
@@ -61,15 +61,15 @@ type ReservationRequest struct {
 type Reservation struct {
 	ID           string       `json:"id" doc:"The reservation's id. Commit or release the reservation by it."`
 	ExpiresAt    time.Time    `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
-	Allowed      bool         `json:"allowed"`
-	Customer     string       `json:"customer"`
-	Meter        string       `json:"meter"`
-	Cost         int64        `json:"cost"`
-	At           time.Time    `json:"at"`
+	Allowed      bool         `json:"allowed" doc:"Always true, because a refusal is answered with a problem."`
+	Customer     string       `json:"customer" doc:"The customer's key."`
+	Meter        string       `json:"meter" doc:"The meter's key."`
+	Cost         int64        `json:"cost" doc:"Units that the reservation holds."`
+	At           time.Time    `json:"at" doc:"The instant at which all limits judged the reservation, RFC 3339 in UTC."`
 	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed     bool         `json:"replayed"`
-	RetryAfterMS int64        `json:"retry_after_ms"`
-	Limits       []LimitState `json:"limits"`
+	Replayed     bool         `json:"replayed" doc:"True if the units were reserved before under the id. This is the answer given then."`
+	RetryAfterMS int64        `json:"retry_after_ms" doc:"Always 0, because the reservation was admitted."`
+	Limits       []LimitState `json:"limits" doc:"The limits of the meter with the reserved units charged, in the plan's order. Empty if the meter has no limits."`
 }
 
 // CommitRequest is the body of POST /v1/reservations/{id}/commit.
@@ -80,28 +80,28 @@ type CommitRequest struct {
 
 // Commit is the answer of a commit.
 type Commit struct {
-	ID        string       `json:"id"`
-	Customer  string       `json:"customer"`
-	Meter     string       `json:"meter"`
+	ID        string       `json:"id" doc:"The reservation's id."`
+	Customer  string       `json:"customer" doc:"The customer's key."`
+	Meter     string       `json:"meter" doc:"The meter's key."`
 	Cost      int64        `json:"cost" doc:"Units that are booked as usage."`
 	Reserved  int64        `json:"reserved" doc:"Units that had been reserved."`
 	Late      bool         `json:"late" doc:"The reservation had expired. All of the cost was charged now."`
-	At        time.Time    `json:"at"`
+	At        time.Time    `json:"at" doc:"The instant of the commit by the customer's clock, RFC 3339 in UTC."`
 	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed  bool         `json:"replayed"`
+	Replayed  bool         `json:"replayed" doc:"True if the reservation was committed before. Nothing was charged again."`
 	Limits    []LimitState `json:"limits" doc:"The limits as they stand after the commit."`
 }
 
 // NoRoom is the problem of a commit that does not fit.
 type NoRoom struct {
-	Type        string       `json:"type"`
-	Title       string       `json:"title"`
-	Status      int          `json:"status"`
-	Detail      string       `json:"detail"`
+	Type        string       `json:"type" doc:"The type of the problem, a path of this server. The page there documents the problem."`
+	Title       string       `json:"title" doc:"The title of the problem type, for people. It is the same for all problems of the type."`
+	Status      int          `json:"status" doc:"The HTTP status, 409."`
+	Detail      string       `json:"detail" doc:"An explanation of this one problem, for people."`
 	Committable int64        `json:"committable" doc:"The largest cost that could be committed now."`
 	Late        bool         `json:"late" doc:"The reservation had expired."`
-	At          time.Time    `json:"at"`
-	TestClock   string       `json:"test_clock,omitempty"`
+	At          time.Time    `json:"at" doc:"The instant at which the commit was judged, RFC 3339 in UTC."`
+	TestClock   string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 	Limits      []LimitState `json:"limits" doc:"What each limit says of the units that go beyond the reserved ones."`
 }
 
@@ -132,54 +132,54 @@ type Import struct {
 type ImportError struct {
 	Line   int64  `json:"line" doc:"The line's number, from 1. Blank lines are counted."`
 	ID     string `json:"id,omitempty" doc:"The line's id, if it was read."`
-	Status int    `json:"status"`
+	Status int    `json:"status" doc:"The HTTP status that the line would have as a request of its own."`
 	Type   string `json:"type" doc:"The type of the problem, as of other problems."`
-	Detail string `json:"detail"`
+	Detail string `json:"detail" doc:"Why the line was not done, for people."`
 	Field  string `json:"field,omitempty" doc:"The member of the line that is wrong. If several are wrong, the first. The detail names more."`
 }
 
 // Decision is the answer of a hit that was admitted.
 type Decision struct {
-	Allowed      bool         `json:"allowed"`
-	Customer     string       `json:"customer"`
-	Meter        string       `json:"meter"`
-	Cost         int64        `json:"cost"`
+	Allowed      bool         `json:"allowed" doc:"True if the hit was admitted."`
+	Customer     string       `json:"customer" doc:"The customer's key."`
+	Meter        string       `json:"meter" doc:"The meter's key."`
+	Cost         int64        `json:"cost" doc:"Units that the hit asked for. Of a level that was set, the units of the rise."`
 	At           time.Time    `json:"at" doc:"The instant at which all limits judged the hit."`
 	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 	AsOf         *time.Time   `json:"as_of,omitempty" doc:"Only of a refusal from a node's memory: when the node read what it remembers."`
 	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach. The hit was decided by the node's memory, and not charged."`
 	Replayed     bool         `json:"replayed" doc:"The hit was charged before, under its id. This is the answer given then."`
 	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait after which the hit would be admitted, if nothing else happened. Null: never."`
-	Limits       []LimitState `json:"limits"`
+	Limits       []LimitState `json:"limits" doc:"The limits of the meter after the decision, in the plan's order. Empty if the meter has no limits."`
 }
 
 // Refusal is a problem document and a decision in one.
 type Refusal struct {
-	Type             string       `json:"type"`
-	Title            string       `json:"title"`
-	Status           int          `json:"status"`
-	Detail           string       `json:"detail"`
+	Type             string       `json:"type" doc:"The type of the problem, a URI of IANA's registry for an exceeded quota."`
+	Title            string       `json:"title" doc:"The title of the problem type, for people: Quota exceeded."`
+	Status           int          `json:"status" doc:"The HTTP status: 429, or the status that deny_status asked for."`
+	Detail           string       `json:"detail" doc:"Why the hit was refused and when to send it again, for people."`
 	ViolatedPolicies []string     `json:"violated-policies" doc:"The names of the limits that refuse. No names where only another hit of an atomic batch was refused."`
-	Allowed          bool         `json:"allowed"`
-	Customer         string       `json:"customer"`
-	Meter            string       `json:"meter"`
-	Cost             int64        `json:"cost"`
-	At               time.Time    `json:"at"`
-	TestClock        string       `json:"test_clock,omitempty"`
-	AsOf             *time.Time   `json:"as_of,omitempty"`
+	Allowed          bool         `json:"allowed" doc:"Always false."`
+	Customer         string       `json:"customer" doc:"The customer's key."`
+	Meter            string       `json:"meter" doc:"The meter's key."`
+	Cost             int64        `json:"cost" doc:"Units that the request asked for. No unit was charged."`
+	At               time.Time    `json:"at" doc:"The instant at which all limits judged the request, RFC 3339 in UTC."`
+	TestClock        string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
+	AsOf             *time.Time   `json:"as_of,omitempty" doc:"The instant of the state that the node remembered, RFC 3339 in UTC. Present only in a refusal from the node's memory."`
 	Degraded         bool         `json:"degraded,omitempty" doc:"The database was out of reach, and the limit was used up in the node's memory."`
-	Replayed         bool         `json:"replayed"`
-	RetryAfterMS     *int64       `json:"retry_after_ms"`
-	Limits           []LimitState `json:"limits"`
+	Replayed         bool         `json:"replayed" doc:"Always false, because a refusal is never stored under an id."`
+	RetryAfterMS     *int64       `json:"retry_after_ms" doc:"The shortest wait in milliseconds after which the request would be admitted, if nothing else happened. Null means never."`
+	Limits           []LimitState `json:"limits" doc:"The limits of the meter as they judged the request, in the plan's order."`
 }
 
 // LimitState is what is said of one limit.
 type LimitState struct {
-	Name         string     `json:"name"`
-	Algorithm    string     `json:"algorithm"`
-	Mode         string     `json:"mode"`
-	Limit        int64      `json:"limit"`
-	Used         int64      `json:"used"`
+	Name         string     `json:"name" doc:"The limit's name."`
+	Algorithm    string     `json:"algorithm" doc:"The limit's algorithm, as in the plan: fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency."`
+	Mode         string     `json:"mode" doc:"The limit's mode, as in the plan: hard, soft or shadow."`
+	Limit        int64      `json:"limit" doc:"Units in a window. Of an allocation, units in all. Of a concurrency, units in flight."`
+	Used         int64      `json:"used" doc:"Units that count against the limit now. Of a token bucket, the burst less remaining."`
 	Remaining    int64      `json:"remaining" doc:"The largest cost that the limit would admit now."`
 	Exceeded     bool       `json:"exceeded" doc:"- Of any limit: the limit is past its units. A hard limit is so after an overrun, or when its limit was lowered.\n- Of a soft limit also: the limit did not admit the hit, which passed all the same.\n- Of a shadow also: the limit would have refused the hit."`
 	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal: after which wait this limit would admit the hit.\n- 0: the limit admits the hit, as a soft limit does.\n- Null: never."`

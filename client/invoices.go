@@ -11,56 +11,56 @@ import (
 
 // Projection is what an invoice would come to.
 type Projection struct {
-	Lines          []Line `json:"lines"`
-	SubtotalMinor  int64  `json:"subtotal_minor"`
-	Taxes          []Tax  `json:"taxes"`
-	TaxMinor       int64  `json:"tax_minor"`
-	TotalMinor     int64  `json:"total_minor"`
-	CreditsMinor   int64  `json:"credits_minor"`
-	AmountDueMinor int64  `json:"amount_due_minor"`
+	Lines          []Line `json:"lines" doc:"The lines of the invoice, with the projected quantities."`
+	SubtotalMinor  int64  `json:"subtotal_minor" doc:"The sum of the lines, in minor units."`
+	Taxes          []Tax  `json:"taxes" doc:"The taxes, one for each rate."`
+	TaxMinor       int64  `json:"tax_minor" doc:"The sum of the taxes, in minor units."`
+	TotalMinor     int64  `json:"total_minor" doc:"The amount with taxes, in minor units."`
+	CreditsMinor   int64  `json:"credits_minor" doc:"The part of the total that credits would pay, in minor units."`
+	AmountDueMinor int64  `json:"amount_due_minor" doc:"The total less credits, in minor units."`
 }
 
 // Tax is one tax of an invoice.
 type Tax struct {
-	Name      string `json:"name"`
-	Percent   string `json:"percent"`
-	BaseMinor int64  `json:"base_minor"`
-	TaxMinor  int64  `json:"tax_minor"`
+	Name      string `json:"name" doc:"The name of the tax, such as VAT."`
+	Percent   string `json:"percent" doc:"The rate in percent, a decimal from 0 to 100 with at most 6 digits after the point, such as 8.875."`
+	BaseMinor int64  `json:"base_minor" doc:"The amount without taxes that the tax is computed on, in minor units."`
+	TaxMinor  int64  `json:"tax_minor" doc:"The amount of the tax, in minor units."`
 	Note      string `json:"note,omitempty" doc:"Printed beside the tax."`
 }
 
 // SellerOnPaper is a seller as an invoice names it.
 type SellerOnPaper struct {
-	Key     string   `json:"key"`
-	Name    string   `json:"name"`
-	Address []string `json:"address"`
+	Key     string   `json:"key" doc:"The seller's key."`
+	Name    string   `json:"name" doc:"The seller's name."`
+	Address []string `json:"address" doc:"The lines of the address."`
 
-	Country      string   `json:"country,omitempty"`
-	TaxID        string   `json:"tax_id,omitempty"`
-	Registration string   `json:"registration,omitempty"`
-	Email        string   `json:"email,omitempty"`
+	Country      string   `json:"country,omitempty" doc:"The country, as it was written: a code of ISO 3166 such as DE, or a name. Absent if none was written."`
+	TaxID        string   `json:"tax_id,omitempty" doc:"The tax number, such as DE123456789, printed on invoices. Absent if none was written."`
+	Registration string   `json:"registration,omitempty" doc:"Where the company is registered, and as what. Absent if none was written."`
+	Email        string   `json:"email,omitempty" doc:"An email address. Absent if none was written."`
 	Payment      []string `json:"payment,omitempty" doc:"Lines that say how to pay."`
 	Footer       []string `json:"footer,omitempty" doc:"Lines at the end of papers."`
 }
 
 // Line is one line of an invoice. Amounts are in minor units of the invoice's currency.
 type Line struct {
-	N           int        `json:"n"`
-	Kind        string     `json:"kind" enum:"usage,base,unused,correction,charge,minimum"`
-	Meter       *string    `json:"meter"`
-	Description string     `json:"description"`
-	From        time.Time  `json:"from"`
-	To          time.Time  `json:"to"`
-	Quantity    int64      `json:"quantity"`
-	Included    int64      `json:"included"`
-	PlanVersion int        `json:"plan_version"`
+	N           int        `json:"n" doc:"The line's number within the invoice, from 1."`
+	Kind        string     `json:"kind" enum:"usage,base,unused,correction,charge,minimum" doc:"What the line charges.\n- usage: units of a meter.\n- base: the plan's base price.\n- unused: a base price in advance that is given back.\n- correction: usage of an earlier invoice that changed since.\n- charge: a one-off amount.\n- minimum: the difference to the plan's minimum."`
+	Meter       *string    `json:"meter" doc:"The meter's key. Null if the line is about no meter, such as a base price."`
+	Description string     `json:"description" doc:"A text for people, as printed on the invoice."`
+	From        time.Time  `json:"from" doc:"The start of the time that the line covers, RFC 3339 in UTC. Of a charge, the instant of the charge."`
+	To          time.Time  `json:"to" doc:"The exclusive end of the time that the line covers, RFC 3339 in UTC. Of a charge, the instant of the charge."`
+	Quantity    int64      `json:"quantity" doc:"Units of the meter, the included ones among them. Of a correction, the units that changed. 0 if the line counts no units."`
+	Included    int64      `json:"included" doc:"Units that the price gives free in the time of the line. 0 if the line counts no units."`
+	PlanVersion int        `json:"plan_version" doc:"The number of the plan version that prices the line."`
 	Tiers       []TierLine `json:"tiers" doc:"What each tier adds. Amounts are exact, in major units, the flat price in them."`
-	AmountMinor int64      `json:"amount_minor"`
+	AmountMinor int64      `json:"amount_minor" doc:"The amount of the line in minor units, without exclusive taxes. Below 0 if the line gives money back."`
 	OfInvoice   *string    `json:"of_invoice" doc:"The id of the invoice that the line corrects or credits, or null."`
 
 	UnitPrice    *string    `json:"unit_price" doc:"What each unit beyond the included ones costs, in major units, as the price says it. Of usage and corrections by model per_unit."`
 	PackageSize  *int64     `json:"package_size" doc:"The units of a package. Each begun one beyond the included units costs package_price. Of usage and corrections by model package."`
-	PackagePrice *string    `json:"package_price"`
+	PackagePrice *string    `json:"package_price" doc:"The price of a package in major units, a decimal number. Of usage and corrections by model package, else null."`
 	Level        *LineLevel `json:"level" doc:"Of usage of a level meter, else null. quantity is exact, rounded to units."`
 	Applied      *string    `json:"applied" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
 
@@ -78,29 +78,29 @@ type LineLevel struct {
 
 // Part is a part [From, To) of the whole [OfFrom, OfTo).
 type Part struct {
-	From   time.Time `json:"from"`
-	To     time.Time `json:"to"`
-	OfFrom time.Time `json:"of_from"`
-	OfTo   time.Time `json:"of_to"`
+	From   time.Time `json:"from" doc:"The start of the part, RFC 3339 in UTC."`
+	To     time.Time `json:"to" doc:"The exclusive end of the part, RFC 3339 in UTC."`
+	OfFrom time.Time `json:"of_from" doc:"The start of the whole, RFC 3339 in UTC."`
+	OfTo   time.Time `json:"of_to" doc:"The exclusive end of the whole, RFC 3339 in UTC."`
 }
 
 // Invoice is an invoice or a credit note.
 type Invoice struct {
 	ID             *string       `json:"id" doc:"Null for an invoice that is upcoming or previewed."`
 	Number         *string       `json:"number" doc:"Null for a draft. The seller's numbers have no gap."`
-	Kind           string        `json:"kind" enum:"period,opening,credit_note"`
-	Customer       string        `json:"customer"`
+	Kind           string        `json:"kind" enum:"period,opening,credit_note" doc:"What the invoice is for.\n- period: a billing period that ended.\n- opening: the first base price that is due in advance.\n- credit_note: it credits lines of an earlier invoice."`
+	Customer       string        `json:"customer" doc:"The customer's key."`
 	TestClock      string        `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Status         string        `json:"status" enum:"draft,finalized,paid,void,credited"`
-	Currency       string        `json:"currency"`
-	PeriodStart    time.Time     `json:"period_start"`
-	PeriodEnd      time.Time     `json:"period_end"`
+	Status         string        `json:"status" enum:"draft,finalized,paid,void,credited" doc:"The state of the invoice.\n- draft: it may still change.\n- finalized: it is numbered and something is open.\n- paid: nothing is open.\n- void: it was taken back.\n- credited: credit notes cover all of it."`
+	Currency       string        `json:"currency" doc:"The ISO 4217 code of the currency, such as EUR."`
+	PeriodStart    time.Time     `json:"period_start" doc:"The start of the billing period, RFC 3339 in UTC."`
+	PeriodEnd      time.Time     `json:"period_end" doc:"The exclusive end of the billing period, RFC 3339 in UTC."`
 	PriceVersion   int           `json:"price_version" doc:"The plan version that prices the period."`
-	Lines          []Line        `json:"lines"`
+	Lines          []Line        `json:"lines" doc:"The lines of the invoice, in the order of their numbers."`
 	SubtotalMinor  int64         `json:"subtotal_minor" doc:"The sum of the lines."`
-	Taxes          []Tax         `json:"taxes"`
-	TaxMinor       int64         `json:"tax_minor"`
-	TotalMinor     int64         `json:"total_minor"`
+	Taxes          []Tax         `json:"taxes" doc:"The taxes, one for each rate."`
+	TaxMinor       int64         `json:"tax_minor" doc:"The sum of the taxes, in minor units."`
+	TotalMinor     int64         `json:"total_minor" doc:"The amount with taxes, in minor units. Below 0 if the customer gets money back, as of a credit note."`
 	CreditsMinor   int64         `json:"credits_minor" doc:"What credits pay of the total."`
 	AmountDueMinor int64         `json:"amount_due_minor" doc:"The total less credits, as it was at finalization."`
 	CreditedMinor  int64         `json:"credited_minor" doc:"What credit notes have credited since, taxes included. "`
@@ -109,18 +109,18 @@ type Invoice struct {
 	Payments       []Payment     `json:"payments" doc:"What was paid since it was finalized. Reversed payments are not among them."`
 	Reversed       []Payment     `json:"reversed_payments,omitempty" doc:"Payments that count no more."`
 	Money          *NoteMoney    `json:"money,omitempty" doc:"Of a credit note: where its total went."`
-	Seller         SellerOnPaper `json:"seller"`
-	Buyer          Buyer         `json:"buyer"`
+	Seller         SellerOnPaper `json:"seller" doc:"The seller who sends the invoice. A finalized invoice keeps the seller as it was then."`
+	Buyer          Buyer         `json:"buyer" doc:"The buyer to whom the invoice is addressed. A finalized invoice keeps the buyer as it was then."`
 	OrderReference string        `json:"order_reference,omitempty" doc:"The buyer's."`
 	Notes          []string      `json:"notes,omitempty" doc:"Lines of the account."`
 	DueAt          *time.Time    `json:"due_at" doc:"Null for a draft and for a credit note."`
 	Overdue        bool          `json:"overdue" doc:"Something is open, and due_at is over."`
 	Held           *string       `json:"held" doc:"Why the invoice stays a draft, or null."`
 	Of             *string       `json:"of" doc:"The id of the invoice that this one credits or replaces, or null."`
-	FinalizedAt    *time.Time    `json:"finalized_at"`
+	FinalizedAt    *time.Time    `json:"finalized_at" doc:"The instant at which the invoice was finalized by the customer's clock, RFC 3339 in UTC. Null for a draft."`
 	PaidAt         *time.Time    `json:"paid_at" doc:"When the last payment came, of what is paid. What is paid because nothing was due has the instant of its finalization. Null of a credit note, and where credit notes took all that was open."`
 	Reference      *string       `json:"reference" doc:"Of the last payment that has one, or null."`
-	VoidReason     *string       `json:"void_reason"`
+	VoidReason     *string       `json:"void_reason" doc:"The reason why the invoice was taken back, for people. Null unless the invoice is void."`
 	Reason         *string       `json:"reason" doc:"Why the credit note was made, or null."`
 
 	Projection *Projection `json:"projection,omitempty" doc:"What an upcoming invoice comes to if usage goes on at its pace so far, when the request asks for it. Caps and hard limits stop the projection. Absent while the period is too young."`
@@ -129,13 +129,13 @@ type Invoice struct {
 // Payment is what was paid of an invoice at once.
 type Payment struct {
 	N           int       `json:"n" doc:"Its number among the invoice's payments, from 1. It never changes."`
-	At          time.Time `json:"at"`
-	AmountMinor int64     `json:"amount_minor"`
+	At          time.Time `json:"at" doc:"The instant at which the payment was noted by the customer's clock, RFC 3339 in UTC."`
+	AmountMinor int64     `json:"amount_minor" doc:"The amount that was paid, in minor units."`
 	Kind        string    `json:"kind" enum:"payment,credits" doc:"- payment: money from outside.\n- credits: credits of the customer that were applied after the invoice was finalized."`
-	Reference   *string   `json:"reference"`
+	Reference   *string   `json:"reference" doc:"The name by which people know the payment, such as a transfer. Null if none was given."`
 
-	ReversedAt *time.Time `json:"reversed_at,omitempty"`
-	Reason     string     `json:"reversal_reason,omitempty"`
+	ReversedAt *time.Time `json:"reversed_at,omitempty" doc:"The instant at which the payment was reversed by the customer's clock, RFC 3339 in UTC. Absent if the payment counts."`
+	Reason     string     `json:"reversal_reason,omitempty" doc:"The reason why the payment was reversed, for people. Absent if the payment counts."`
 }
 
 // NoteMoney is where the total of a credit note went.
@@ -167,7 +167,7 @@ type VoidRequest struct {
 
 // NoteRequest is the body of POST /v1/invoices/{id}/credit-notes.
 type NoteRequest struct {
-	Lines  []NoteLine `json:"lines" minItems:"1"`
+	Lines  []NoteLine `json:"lines" minItems:"1" doc:"The lines that are credited, each with its amount. At least one."`
 	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
 	To     string     `json:"to" enum:"credits,outside" doc:"Where the money goes that is beyond what is open of the invoice.\n- credits: it becomes a credit of kind carried.\n- outside: the seller pays it out.\n\nIn both cases at most what payments and credits of kind paid have paid, over all notes. The rest returns to the credits that it came from."`
 	ID     string     `json:"id" minLength:"1" maxLength:"255" doc:"The credit note is made once under it. It is the customer's for ever."`
@@ -181,34 +181,34 @@ type NoteLine struct {
 
 // LineUsage is the usage that a line bills.
 type LineUsage struct {
-	Hours       []LineHour       `json:"hours"`
-	Adjustments []LineAdjustment `json:"adjustments"`
+	Hours       []LineHour       `json:"hours" doc:"The hours that the line counts, ascending. Empty if the line counts no hours, as a correction or a line of a level meter."`
+	Adjustments []LineAdjustment `json:"adjustments" doc:"The adjustments that the line counts, in the order of the hours that they concern."`
 	Points      []UsagePoint     `json:"points,omitempty" doc:"Of a line of a level meter, which has no hours: the days of its period."`
 	NextCursor  *string          `json:"next_cursor" doc:"Hours come first, and then adjustments. Null when these are the last ones: then all pages together add up to the line's quantity."`
 }
 
 // LineHour is one hour of it.
 type LineHour struct {
-	Start    time.Time `json:"start"`
-	Admitted int64     `json:"admitted"`
+	Start    time.Time `json:"start" doc:"The start of the hour, RFC 3339 in UTC. An hour is cut where a billing period starts."`
+	Admitted int64     `json:"admitted" doc:"Units that were admitted in the hour."`
 }
 
 // LineAdjustment is an adjustment that a line bills.
 type LineAdjustment struct {
 	Hour   time.Time `json:"hour" doc:"The start of the hour that it concerns."`
 	At     time.Time `json:"at" doc:"When it was made."`
-	Cost   int64     `json:"cost"`
-	Reason string    `json:"reason"`
+	Cost   int64     `json:"cost" doc:"Units that the adjustment added. Below 0, the units were taken off."`
+	Reason string    `json:"reason" doc:"The reason for the adjustment, for people."`
 }
 
 // TierLine is what one tier adds to a line. Amount is an exact decimal in major units, with the
 // tier's flat price in it.
 type TierLine struct {
-	UpTo      *int64  `json:"up_to"`
+	UpTo      *int64  `json:"up_to" doc:"The last unit of the tier, counted after the included units. Null for the last tier."`
 	Quantity  Units   `json:"quantity"`
-	Amount    string  `json:"amount"`
-	UnitPrice string  `json:"unit_price"`
-	FlatPrice *string `json:"flat_price"` // nil: none
+	Amount    string  `json:"amount" doc:"The amount of the tier with its flat price, an exact decimal number in major units."`
+	UnitPrice string  `json:"unit_price" doc:"The price of a unit in the tier, a decimal number in major units."`
+	FlatPrice *string `json:"flat_price" doc:"The flat price of the tier, a decimal number in major units. Null if the tier has none."` // nil: none
 }
 
 // Units is a decimal number of units: "12" of a meter that counts what passes, and "3.500000", with 6 digits after the point, of a

@@ -9,17 +9,17 @@ import (
 // KeyRequest is the body of POST /v1/keys.
 type KeyRequest struct {
 	Name      string     `json:"name" minLength:"1" maxLength:"200" doc:"A name for people."`
-	Scope     string     `json:"scope" enum:"admin,support,backend,read"`
+	Scope     string     `json:"scope" enum:"admin,support,backend,read" doc:"What the key may do.\n- admin: everything.\n- support: all that read may, overrides and portal sessions.\n- backend: hits, batches, refunds and reservations, and reading how customers stand.\n- read: every GET of a customer, plan or meter."`
 	ExpiresAt *time.Time `json:"expires_at,omitzero" nullable:"true" doc:"When the key stops working. Null or left out: never."`
 }
 
 // Key is a key of the API, without its secret.
 type Key struct {
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	Scope     string     `json:"scope" enum:"admin,support,backend,read"`
-	CreatedAt time.Time  `json:"created_at"`
-	ExpiresAt *time.Time `json:"expires_at"`
+	ID        string     `json:"id" doc:"The key's id, which is not secret. Revoke the key by it."`
+	Name      string     `json:"name" doc:"A name for people."`
+	Scope     string     `json:"scope" enum:"admin,support,backend,read" doc:"What the key may do.\n- admin: everything.\n- support: all that read may, overrides and portal sessions.\n- backend: hits, batches, refunds and reservations, and reading how customers stand.\n- read: every GET of a customer, plan or meter."`
+	CreatedAt time.Time  `json:"created_at" doc:"The instant at which the key was made, RFC 3339 in UTC."`
+	ExpiresAt *time.Time `json:"expires_at" doc:"The instant at which the key stops working, RFC 3339 in UTC. Null if the key does not expire."`
 	UsedOn    *string    `json:"used_on" format:"date" doc:"The day of the last use, in UTC, or null. It lags by some seconds."`
 }
 

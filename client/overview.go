@@ -10,11 +10,11 @@ type Overview struct {
 	At        time.Time  `json:"at" doc:"When this was read. A node reads it at most every 2 seconds."`
 	Concerns  []Concern  `json:"concerns" doc:"What somebody should look at."`
 	Failed    []string   `json:"failed" enum:"decisions,nodes,database,fullest,held" doc:"Parts that could not be read just now. They are left out."`
-	Decisions *Decisions `json:"decisions,omitempty"`
+	Decisions *Decisions `json:"decisions,omitempty" doc:"How many hits and reservations were decided. Absent if this could not be read."`
 	Nodes     []Node     `json:"nodes,omitzero" doc:"The nodes that serve on this database. One that is killed stays for an hour, as silent."`
-	Fullest   *Fullest   `json:"fullest,omitempty"`
-	Database  *Database  `json:"database,omitempty"`
-	Books     Books      `json:"books"`
+	Fullest   *Fullest   `json:"fullest,omitempty" doc:"The customers whose limits are the fullest. Absent if they could not be read."`
+	Database  *Database  `json:"database,omitempty" doc:"The state of the database. Absent if the state could not be read."`
+	Books     Books      `json:"books" doc:"The outcome of the last check of the books, and invoices that need attention."`
 }
 
 // Concern is what somebody should look at.
@@ -27,14 +27,14 @@ type Concern struct {
 type Decisions struct {
 	PerSecond string  `json:"per_second" doc:"What all nodes together decided a second, on average of recent: a decimal number."`
 	Seconds   int64   `json:"seconds" doc:"How long recent is: one to two minutes."`
-	Recent    Decided `json:"recent"`
+	Recent    Decided `json:"recent" doc:"The last one to two minutes, from the start of a minute on."`
 	Hour      Decided `json:"hour" doc:"The last hour, from the start of a minute on."`
 	Day       Decided `json:"day" doc:"The last 24 hours, from the start of a minute on."`
 }
 
 // Decided is how many were decided since an instant.
 type Decided struct {
-	From     time.Time `json:"from"`
+	From     time.Time `json:"from" doc:"The start of the time that is counted, RFC 3339 in UTC. The time goes on until now."`
 	Admitted int64     `json:"admitted" doc:"Hits and reservations."`
 	Refused  int64     `json:"refused" doc:"Hits and reservations."`
 }
@@ -42,17 +42,17 @@ type Decided struct {
 // Node is a node that serves on the database.
 type Node struct {
 	Name      string    `json:"name" doc:"The machine and the port."`
-	Version   string    `json:"version"`
+	Version   string    `json:"version" doc:"The version of quotad that the node runs."`
 	State     string    `json:"state" enum:"starting,ready,degraded,stopping,silent" doc:"silent: it was not heard of for 15 seconds."`
 	Reason    string    `json:"reason,omitempty" doc:"Why the node is degraded."`
-	StartedAt time.Time `json:"started_at"`
+	StartedAt time.Time `json:"started_at" doc:"The instant at which the node started, RFC 3339 in UTC."`
 	SeenAt    time.Time `json:"seen_at" doc:"Nodes tell of themselves every 5 seconds."`
 	PerSecond string    `json:"per_second" doc:"What it decided a second: a decimal number."`
 }
 
 // Fullest are the customers whose limits are the fullest.
 type Fullest struct {
-	AsOf     time.Time `json:"as_of"`
+	AsOf     time.Time `json:"as_of" doc:"The instant at which the fullest limits were found, RFC 3339 in UTC."`
 	Counters int64     `json:"counters" doc:"Counters that were looked at: one for each customer and meter."`
 	Judged   int       `json:"judged" doc:"Of these, how many were judged: those that were charged last, at most 5,000."`
 	Complete bool      `json:"complete" doc:"All counters were looked at, and judged."`
@@ -61,12 +61,12 @@ type Fullest struct {
 
 // Full is the fullest limit of a customer.
 type Full struct {
-	Customer string `json:"customer"`
+	Customer string `json:"customer" doc:"The customer's key."`
 	Name     string `json:"name" doc:"The customer's."`
-	Meter    string `json:"meter"`
+	Meter    string `json:"meter" doc:"The meter's key."`
 	Limit    string `json:"limit" doc:"The limit's name."`
 	Mode     string `json:"mode" enum:"hard,soft" doc:"soft: it admits past itself."`
-	Used     int64  `json:"used"`
+	Used     int64  `json:"used" doc:"Units that count against the limit now. Of a token bucket, the burst less remaining."`
 	Of       int64  `json:"of" doc:"The limit, or the burst of a token bucket."`
 	Percent  int64  `json:"percent" doc:"Used in percent, rounded down. Above 100 where a soft limit is exceeded."`
 }
@@ -76,9 +76,9 @@ type Database struct {
 	Version             string     `json:"version" doc:"PostgreSQL's."`
 	SizeBytes           int64      `json:"size_bytes" doc:"Of the database on disk."`
 	Connections         int        `json:"connections" doc:"Of clients, to all databases of the server."`
-	MaxConnections      int        `json:"max_connections"`
+	MaxConnections      int        `json:"max_connections" doc:"The most connections that the server accepts, by its setting max_connections."`
 	ReadOnly            bool       `json:"read_only" doc:"The server is in recovery and takes no writes."`
-	Replicas            int        `json:"replicas"`
+	Replicas            int        `json:"replicas" doc:"The number of replicas that stream from the server now."`
 	ReplicaLagBytes     *int64     `json:"replica_lag_bytes" doc:"How many bytes of WAL the slowest replica has not replayed. Null without one, or where the role may not see it."`
 	OldestTransactionAt *time.Time `json:"oldest_transaction_at" doc:"When the oldest open transaction began, as far as the role may see. Null: none is open."`
 }
@@ -93,7 +93,7 @@ type Books struct {
 
 // Health is whether a node serves.
 type Health struct {
-	Status string `json:"status"`
+	Status string `json:"status" doc:"The state of the node. GET /livez answers ok, and GET /readyz answers ready or degraded."`
 	Reason string `json:"reason,omitempty" doc:"Why the node is degraded."`
 }
 

@@ -17,10 +17,10 @@ type MeterRequest struct {
 
 // Meter is what is counted, in a unit.
 type Meter struct {
-	Key  string `json:"key"`
-	Unit string `json:"unit"`
-	Name string `json:"name"`
-	Kind string `json:"kind" enum:"flow,level"`
+	Key  string `json:"key" doc:"The meter's key."`
+	Unit string `json:"unit" doc:"The name of one unit, such as request."`
+	Name string `json:"name" doc:"A name for people. Empty if the meter has no name."`
+	Kind string `json:"kind" enum:"flow,level" doc:"What the meter counts. A flow meter counts what passes, such as requests. A level meter counts what is held, such as seats."`
 }
 
 // Plan is one immutable version of a plan, with its defaults filled in.
@@ -31,19 +31,19 @@ type Plan struct {
 
 // PlanVersion names a version of a plan.
 type PlanVersion struct {
-	Key       string    `json:"key"`
-	Version   int       `json:"version"`
-	CreatedAt time.Time `json:"created_at"`
+	Key       string    `json:"key" doc:"The plan's key."`
+	Version   int       `json:"version" doc:"The number of the plan version, from 1."`
+	CreatedAt time.Time `json:"created_at" doc:"The instant at which the version was written, RFC 3339 in UTC."`
 }
 
 // PlanInput is a plan as an admin writes it (PUT /v1/plans/{key}). With its defaults filled in
 // it is also the plan as it is stored and shown. Stored plans are never rewritten. So fields
 // may be added, but never renamed or given another meaning.
 type PlanInput struct {
-	Name           string         `json:"name" minLength:"1" maxLength:"200"`
+	Name           string         `json:"name" minLength:"1" maxLength:"200" doc:"The plan's name, for people."`
 	Currency       string         `json:"currency" pattern:"^[A-Z]{3}$" doc:"Currency code, ISO 4217. All versions of a plan have one currency."`
 	Interval       string         `json:"interval" enum:"day,week,month,year" doc:"The billing period is interval_count of these intervals."`
-	IntervalCount  int            `json:"interval_count" required:"false" minimum:"1" default:"1"`
+	IntervalCount  int            `json:"interval_count" required:"false" minimum:"1" default:"1" doc:"The number of intervals in a billing period."`
 	BasePriceMinor int64          `json:"base_price_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Price of a billing period, or of base_every of them, in minor units of the currency."`
 	BaseIn         string         `json:"base_in" required:"false" enum:"arrears,advance" default:"arrears" doc:"When the base price is due:\n- arrears (default): after the billing period.\n- advance: before it."`
 	BaseEvery      int            `json:"base_every,omitempty" required:"false" minimum:"1" maximum:"120" default:"1" doc:"How many billing periods the base price is for. Above 1 it must be due in advance. So a yearly base price goes with usage that is billed each month."`
@@ -51,19 +51,19 @@ type PlanInput struct {
 	Meters         []string       `json:"meters" required:"false" doc:"Meters that are admitted and counted, beside those that limits and prices name."`
 	Features       map[string]any `json:"features" required:"false" doc:"What the application may ask for. Values are booleans, numbers and strings. quotad does nothing with them."`
 	Limits         []Limit        `json:"limits" required:"false" maxItems:"100" doc:"At most 100 limits, and at most 20 on one meter."`
-	Prices         []Price        `json:"prices" required:"false"`
+	Prices         []Price        `json:"prices" required:"false" doc:"The prices of the meters, at most one for each meter. A meter without a price is free."`
 	ApplyTo        string         `json:"apply_to" required:"false" enum:"all,new" default:"all" doc:"Which customers a new version counts for:\n- all (default): customers of the plan who are not pinned to a version.\n- new: customers who join later."`
 }
 
 // Limit is one limit of a plan: its Spec, and its meter.
 type Limit struct {
-	Meter string `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
+	Meter string `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The key of the meter whose hits the limit judges."`
 	Spec
 }
 
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
 type Spec struct {
-	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
+	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The limit's name. Each limit of a plan has another name."`
 	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation,concurrency" doc:"When a hit of cost c is admitted:\n- fixed_window: used + c ≤ limit.\n- sliding_window: units of this window + faded units of the last window + c ≤ limit. The last window's units fade by the part of this window that has passed.\n- sliding_log: units younger than the window + c ≤ limit.\n- token_bucket: c tokens are there. There are burst tokens at first, refilled continuously at limit tokens a window. So burst and nearly limit more may be let in within one window.\n- allocation: used + c ≤ limit. No units come back by themselves.\n- concurrency: units in flight + c ≤ limit. The limit judges reservations only, and counts open ones."`
 	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window. Of an allocation, units in all; of a concurrency, units in flight. 0 is closed."`
 	Window    string `json:"window,omitempty" doc:"The length of the window:\n- A duration: a whole number and one of us ms s m h d.\n- Of a fixed_window also calendar_day, calendar_week, calendar_month or calendar_year, in the customer's timezone.\n- Of a fixed_window also billing_period.\n- An allocation and a concurrency have no window."`
@@ -79,12 +79,12 @@ type Spec struct {
 
 // Price is one price of a plan. Unit prices are decimal strings in major units.
 type Price struct {
-	Meter        string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
-	Model        string  `json:"model" enum:"per_unit,package,graduated,volume"`
+	Meter        string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The key of the meter that the price is for."`
+	Model        string  `json:"model" enum:"per_unit,package,graduated,volume" doc:"How units beyond the included ones are priced.\n- per_unit: each unit costs unit_price.\n- package: each begun package costs package_price.\n- graduated: each unit costs the price of its tier.\n- volume: all units cost the price of the tier that the total falls in."`
 	UnitPrice    *string `json:"unit_price,omitempty" doc:"A decimal number in major units."`
-	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1"`
+	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1" doc:"Units in a package, for the model package. Each begun package costs package_price."`
 	PackagePrice *string `json:"package_price,omitempty" doc:"A decimal number in major units."`
-	Tiers        []Tier  `json:"tiers,omitempty"`
+	Tiers        []Tier  `json:"tiers,omitempty" doc:"The tiers, for the models graduated and volume, at most 100. They are in the order of up_to."`
 	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
 	MinimumMinor *int64  `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that the meter costs in a billing period, in minor units."`
 	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that the meter costs in a billing period, in minor units."`
@@ -93,11 +93,11 @@ type Price struct {
 
 // OwnPriceRequest is the body of PUT /v1/customers/{key}/prices/{meter}: a Price without its meter.
 type OwnPriceRequest struct {
-	Model        string  `json:"model" enum:"per_unit,package,graduated,volume"`
+	Model        string  `json:"model" enum:"per_unit,package,graduated,volume" doc:"How units beyond the included ones are priced.\n- per_unit: each unit costs unit_price.\n- package: each begun package costs package_price.\n- graduated: each unit costs the price of its tier.\n- volume: all units cost the price of the tier that the total falls in."`
 	UnitPrice    *string `json:"unit_price,omitempty" doc:"A decimal number in major units."`
-	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1"`
+	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1" doc:"Units in a package, for the model package. Each begun package costs package_price."`
 	PackagePrice *string `json:"package_price,omitempty" doc:"A decimal number in major units."`
-	Tiers        []Tier  `json:"tiers,omitempty"`
+	Tiers        []Tier  `json:"tiers,omitempty" doc:"The tiers, for the models graduated and volume, at most 100. They are in the order of up_to."`
 	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
 	MinimumMinor *int64  `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that a period costs."`
 	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that a period costs."`

@@ -10,16 +10,16 @@ import (
 // Problem is a problem document: what the API answers to a request that it did not do.
 type Problem struct {
 	Type   string       `json:"type" doc:"A path of this server. The page there documents the problem."`
-	Title  string       `json:"title"`
-	Status int          `json:"status"`
-	Detail string       `json:"detail"`
-	Errors []FieldError `json:"errors,omitempty"`
+	Title  string       `json:"title" doc:"The title of the problem type, for people. It is the same for all problems of the type."`
+	Status int          `json:"status" doc:"The HTTP status."`
+	Detail string       `json:"detail" doc:"An explanation of this one problem and of what to do, for people."`
+	Errors []FieldError `json:"errors,omitempty" doc:"The wrong fields of the request. Present only if fields or parameters are wrong."`
 }
 
 // FieldError is what is wrong with one field of a request.
 type FieldError struct {
 	Field  string `json:"field" doc:"A path such as limits[0].window, or a parameter's name."`
-	Detail string `json:"detail"`
+	Detail string `json:"detail" doc:"What is wrong with the field, for people."`
 }
 
 // Error implements error.

@@ -35,51 +35,51 @@ type UsageLevel struct {
 
 // MeterUsage is a meter's usage in the running billing period.
 type MeterUsage struct {
-	Meter        string    `json:"meter"`
-	Unit         string    `json:"unit"`
-	PeriodStart  time.Time `json:"period_start"`
-	PeriodEnd    time.Time `json:"period_end"`
-	Kind         string    `json:"kind" enum:"flow,level"`
+	Meter        string    `json:"meter" doc:"The meter's key."`
+	Unit         string    `json:"unit" doc:"The name of one unit, such as request."`
+	PeriodStart  time.Time `json:"period_start" doc:"The start of the billing period, RFC 3339 in UTC."`
+	PeriodEnd    time.Time `json:"period_end" doc:"The exclusive end of the billing period, RFC 3339 in UTC."`
+	Kind         string    `json:"kind" enum:"flow,level" doc:"What the meter counts. A flow meter counts what passes, such as requests. A level meter counts what is held, such as seats."`
 	Used         int64     `json:"used" doc:"What is held of a level meter. Of a flow meter: units admitted in the period, less units refunded.\n- A refund of hits of a period that is over is taken off the running period.\n- So used may fall below 0."`
 	Included     int64     `json:"included" doc:"Units that the price gives free."`
 	Overage      int64     `json:"overage" doc:"Units used beyond the included ones."`
 	PriceVersion *int      `json:"price_version" doc:"The plan version that prices the period, or null where nobody is billed."`
 	AmountMinor  *int64    `json:"amount_minor" doc:"What the usage costs so far, in minor units. What is held now is taken as held to the period's end. Null without a price."`
 	CapMinor     *int64    `json:"cap_minor,omitempty" doc:"The most that the meter may cost in the period, in minor units. Left out without a cap."`
-	Currency     string    `json:"currency"`
+	Currency     string    `json:"currency" doc:"The ISO 4217 code of the currency, such as EUR."`
 }
 
 // Quota is how a customer stands: its limits, and its usage in the running billing period.
 type Quota struct {
-	Customer    string           `json:"customer"`
-	Plan        string           `json:"plan"`
-	PlanVersion int              `json:"plan_version"`
-	At          time.Time        `json:"at"`
+	Customer    string           `json:"customer" doc:"The customer's key."`
+	Plan        string           `json:"plan" doc:"The key of the customer's plan."`
+	PlanVersion int              `json:"plan_version" doc:"The number of the plan version whose limits count now."`
+	At          time.Time        `json:"at" doc:"The instant of the answer by the customer's clock, RFC 3339 in UTC."`
 	TestClock   string           `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 	Anonymous   bool             `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
 	Suspension  *Suspension      `json:"suspension,omitempty" doc:"While it is there, hits and reservations are 403 suspended. Left out where the customer is not suspended."`
 	Scheduled   *ScheduledChange `json:"scheduled_change,omitempty" doc:"The plan that the customer will be on. Left out where none waits."`
 	EndsAt      *time.Time       `json:"ends_at,omitempty" doc:"From here on hits and reservations are 403 ended. Left out where they are not refused ever."`
 	Ended       bool             `json:"ended,omitzero" doc:"True from ends_at on. Left out before."`
-	Features    map[string]any   `json:"features"`
-	Limits      []QuotaLimit     `json:"limits"`
-	Meters      []MeterUsage     `json:"meters"`
+	Features    map[string]any   `json:"features" doc:"The features of the plan, with the customer's own over them. Values are booleans, numbers and strings."`
+	Limits      []QuotaLimit     `json:"limits" doc:"The limits of all meters of the plan, the customer's caps among them."`
+	Meters      []MeterUsage     `json:"meters" doc:"The meters of the plan, with the usage of the running billing period."`
 }
 
 // QuotaLimit is the state of one limit, and its meter.
 type QuotaLimit struct {
-	Name         string     `json:"name"`
-	Algorithm    string     `json:"algorithm"`
-	Mode         string     `json:"mode"`
-	Limit        int64      `json:"limit"`
-	Used         int64      `json:"used"`
-	Remaining    int64      `json:"remaining"`
-	Exceeded     bool       `json:"exceeded"`
-	RetryAfterMS *int64     `json:"retry_after_ms"`
-	ResetAt      *time.Time `json:"reset_at"`
-	Window       *string    `json:"window"`
+	Name         string     `json:"name" doc:"The limit's name."`
+	Algorithm    string     `json:"algorithm" doc:"The limit's algorithm, as in the plan: fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency."`
+	Mode         string     `json:"mode" doc:"The limit's mode, as in the plan: hard, soft or shadow."`
+	Limit        int64      `json:"limit" doc:"Units in a window. Of an allocation, units in all. Of a concurrency, units in flight."`
+	Used         int64      `json:"used" doc:"Units that count against the limit now. Of a token bucket, the burst less remaining."`
+	Remaining    int64      `json:"remaining" doc:"The largest cost that the limit would admit now."`
+	Exceeded     bool       `json:"exceeded" doc:"True while more units count against the limit than the limit has."`
+	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Always 0, because reading the quota costs no units."`
+	ResetAt      *time.Time `json:"reset_at" doc:"The instant at which the whole quota of the limit would be there again, RFC 3339 in UTC. Null means never."`
+	Window       *string    `json:"window" doc:"The window, as in the plan. Null for an allocation and for a concurrency."`
 	WindowStart  *time.Time `json:"window_start" doc:"When the running window began.\n- Null: windows of the limit have no start, as of a token bucket.\n- Null, too, where a window begins with a first hit, and none runs."`
-	Meter        string     `json:"meter"`
+	Meter        string     `json:"meter" doc:"The key of the meter whose hits the limit judges."`
 	Reserved     int64      `json:"reserved" doc:"Units of used that open reservations hold."`
 }
 

@@ -14,10 +14,10 @@ type WebhookRequest struct {
 
 // Webhook is a URL that events are sent to.
 type Webhook struct {
-	ID           string     `json:"id"`
-	URL          string     `json:"url"`
+	ID           string     `json:"id" doc:"The webhook's id."`
+	URL          string     `json:"url" doc:"The https URL to which events are sent."`
 	Types        []string   `json:"types" doc:"Of the events that are sent. Empty: all."`
-	CreatedAt    time.Time  `json:"created_at"`
+	CreatedAt    time.Time  `json:"created_at" doc:"The instant at which the webhook was made, RFC 3339 in UTC."`
 	OldUntil     *time.Time `json:"old_secret_until" doc:"Until then the secret of before signs, too. Null: there is none."`
 	FailingSince *time.Time `json:"failing_since" doc:"Since then nothing could be delivered. Null: the last delivery was taken."`
 	DisabledAt   *time.Time `json:"disabled_at" doc:"Since then nothing is sent. Null: it is not disabled."`
@@ -35,7 +35,7 @@ type Delivery struct {
 	Event    int64      `json:"event" doc:"The id of the event, and the webhook-id of what is sent."`
 	Type     string     `json:"type" doc:"Of the event."`
 	State    string     `json:"state" enum:"waiting,delivered,dead" doc:"dead: it was retried for a day, or the webhook is disabled."`
-	Attempts int        `json:"attempts"`
+	Attempts int        `json:"attempts" doc:"The number of attempts so far."`
 	DueAt    *time.Time `json:"due_at" doc:"When it is tried next. Null where it is not."`
 	LastAt   *time.Time `json:"last_at" doc:"When the last attempt ended, or null."`
 	Status   *int       `json:"status" doc:"The status that the last attempt was answered. Null: none."`

@@ -88,7 +88,7 @@ func TestDocsLinks(t *testing.T) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
-	if row := regexp.MustCompile(`<tr><td>(4|5)[^\n]*<td></td></tr>`).FindString(page); row != "" {
+	if row := regexp.MustCompile(`<tr><td>(4|5)[^\n]*<td>(<tr>|</tbody>|\n)`).FindString(page); row != "" {
 		t.Errorf("no body: %s", row)
 	}
 	if len(page) > 530_000 {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -88,10 +89,11 @@ func TestDocumentIsValid(t *testing.T) {
 			t.Errorf("the event %s is no webhook of the document", name)
 		}
 	}
+	checkPropertiesAreDescribed(t)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if op.Summary == "" || op.OperationID == "" {
-				t.Errorf("%s %s is not described", method, path)
+				t.Errorf("%s %s has the summary %q and the operationId %q", method, path, op.Summary, op.OperationID)
 			}
 			for _, p := range op.Parameters {
 				if p.Value.Description == "" {
@@ -146,4 +148,27 @@ func reachable(doc *openapi3.T) (requests, responses map[string]bool) {
 		}
 	}
 	return requests, responses
+}
+
+// checkPropertiesAreDescribed names each property of a schema that has no description. It reads the text,
+// because the loader puts the schema in place of a $ref and drops the description beside the $ref.
+func checkPropertiesAreDescribed(t *testing.T) {
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct {
+					Description string `json:"description"`
+				} `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	check(t, json.Unmarshal(OpenAPI("test"), &doc))
+	for _, schema := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
+		properties := doc.Components.Schemas[schema].Properties
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			if properties[name].Description == "" {
+				t.Errorf("the property %s.%s has no description: add a doc tag to its field", schema, name)
+			}
+		}
+	}
 }

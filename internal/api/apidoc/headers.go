@@ -17,7 +17,7 @@ var headers = map[string]*huma.Param{
 	"X-Request-Id":     header("The request's own X-Request-Id, if the request has a valid one. Otherwise quotad makes one. Logs and the audit name it.", textOf("req_5XQ4ZC7K2M3ABCDE_1")),
 	"ETag":             header("The version of what the response shows. Send it in If-Match to replace exactly this version.", textOf(`"3"`)),
 	"WWW-Authenticate": header("The authentication scheme, as RFC 6750 defines it.", textOf(`Bearer realm="quotad"`)),
-	
+
 	"Retry-After":      header("The seconds to wait before the next attempt. Absent if no wait helps.", wholeOf(1)),
 	"RateLimit":        header("What is left of each limit and when the limit resets, as the IETF draft 10 of RateLimit defines it.", textOf(`"hourly";r=4999;t=3600`)),
 	"RateLimit-Policy": header("The limits that apply, as the IETF draft 10 of RateLimit defines it.", textOf(`"hourly";q=5000;w=3600`)),

@@ -354,7 +354,9 @@ func orNull(of *huma.Schema, name string) {
 
 // describeEvent adds to the schema what the type cannot say: what data has.
 func describeEvent(schemas huma.Registry) {
-	schemas.Map()["Event"].Properties["data"] = schemas.Schema(reflect.TypeFor[client.EventData](), true, "")
+	event, data := schemas.Map()["Event"], schemas.Schema(reflect.TypeFor[client.EventData](), true, "")
+	data.Description = event.Properties["data"].Description
+	event.Properties["data"] = data
 }
 
 // describePlans adds to the schema of a plan that is shown what its type cannot say: it has everything.

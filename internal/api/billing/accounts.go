@@ -60,10 +60,10 @@ type billingRequest struct {
 }
 
 type payerRequest struct {
-	Name    string   `json:"name" required:"false" maxLength:"200"`
+	Name    string   `json:"name" required:"false" maxLength:"200" doc:"The buyer's name."`
 	Address []string `json:"address" required:"false" maxItems:"20" doc:"Lines of the address."`
 	Country string   `json:"country" required:"false" maxLength:"200" doc:"A code of ISO 3166, such as DE, is printed by its name."`
-	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
+	TaxID   string   `json:"tax_id,omitempty" maxLength:"200" doc:"The tax number, such as DE123456789, printed on invoices."`
 }
 
 func accountAnswer(a *accounts.Account, err error) (serve.Answer, error) {

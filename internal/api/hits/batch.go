@@ -354,7 +354,7 @@ func (s *Room) appendResult(w http.ResponseWriter, r *http.Request, buf *respond
 
 // batchResults is the answer of a batch.
 type batchResults struct {
-	Results []batchResult `json:"results"`
+	Results []batchResult `json:"results" doc:"A result for each hit, in the order of the request: a decision, a refusal, or a problem."`
 }
 
 // batchResult is a decision, a refusal or a problem.
