@@ -1,9 +1,6 @@
 package admin
 
 import (
-	"net/http"
-	"reflect"
-
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
@@ -11,6 +8,7 @@ import (
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/calendar"
+	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
@@ -18,58 +16,33 @@ func showClock(c model.TestClock) client.Clock {
 	return client.Clock{Key: c.Key, Now: respond.Time(c.Now)}
 }
 
-func (s *Room) putClock(c *serve.Call) (serve.Answer, error) {
-	key, err := request.NameInPath(c.R, "key")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in client.ClockRequest
-	if err := request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) putClock(c *serve.Call, in client.ClockRequest) (is model.TestClock, isNew bool, err error) {
 	now, err := calendar.ParseInstant(in.Now)
 	switch {
 	case in.Now == "":
-		return serve.Answer{}, problem.Invalid("now", "is required: an RFC 3339 time such as 2026-01-31T12:00:00Z")
+		return is, false, problem.Invalid("now", "is required: an RFC 3339 time such as 2026-01-31T12:00:00Z")
 	case err != nil:
-		return serve.Answer{}, problem.Invalid("now", string(request.ErrWantTime))
+		return is, false, problem.Invalid("now", string(request.ErrWantTime))
 	}
-	clock, isNew, err := s.Store.PutTestClock(c.Ctx(), key, now)
-	if err != nil {
-		return serve.Answer{}, err
+	if is, isNew, err = s.Store.PutTestClock(c.Ctx(), c.Key, now); err == nil {
+		s.Closing.Wake()
 	}
-	s.Closing.Wake()
-	return serve.Answer{Status: serve.PutStatus(isNew), Body: showClock(clock)}, nil
+	return is, isNew, err
 }
 
-func (s *Room) getClock(c *serve.Call) (serve.Answer, error) {
-	key, err := request.NameInPath(c.R, "key")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	clock, err := s.Store.GetTestClock(c.Ctx(), key)
-	return serve.Answer{Status: http.StatusOK, Body: showClock(clock)}, err
+func (s *Room) getClock(c *serve.Call) (model.TestClock, error) {
+	return s.Store.GetTestClock(c.Ctx(), c.Key)
 }
 
-func (s *Room) listClocks(c *serve.Call) (serve.Answer, error) {
-	clocks, err := s.Store.ListTestClocks(c.Ctx(), c.Query.Page())
-	return serve.ListAnswer(clocks, err, showClock)
+func (s *Room) listClocks(c *serve.Call) (*plans.List[model.TestClock], error) {
+	return s.Store.ListTestClocks(c.Ctx(), c.Query.Page())
 }
 
 func (s *Room) clockRoutes() []serve.Route {
-	clock := reflect.TypeFor[client.Clock]()
-	return []serve.Route{
-		{Operation: apidoc.Operation{
-			Method: "PUT", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "putClock", Summary: "Create or set a test clock",
-			Request: reflect.TypeFor[client.ClockRequest](), Response: clock, Status: serve.Put200or201, Problems: []*problem.Kind{problem.KindArchived},
-		}, Handle: s.putClock},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "getClock", Summary: "Get a test clock",
-			Response: clock, Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
-		}, Handle: s.getClock},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/v1/test-clocks", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "listClocks", Summary: "List the test clocks",
-			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Clock]](), Status: serve.OK200,
-		}, Handle: s.listClocks},
-	}
+	const clocks, one = "/v1/test-clocks", "/v1/test-clocks/{key}"
+	return serve.Tagged("Test clocks",
+		serve.Put(apidoc.AdminOnly, one, "putClock", "Create or set a test clock", s.putClock, showClock).Fails(problem.KindArchived),
+		serve.Get(apidoc.AdminOnly, one, "getClock", "Get a test clock", s.getClock, showClock).Fails(problem.KindNotFound),
+		serve.List(apidoc.AdminOnly, clocks, "listClocks", "List the test clocks", s.listClocks, showClock),
+	)
 }

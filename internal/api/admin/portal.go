@@ -1,9 +1,7 @@
 package admin
 
 import (
-	"net/http"
 	"net/url"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,12 +24,8 @@ type Portal struct {
 }
 
 func (s *Room) portalRoutes() []serve.Route {
-	return []serve.Route{{Operation: apidoc.Operation{
-		Method: "POST", Pattern: "/v1/portal-sessions", Access: apidoc.Supporters, Tag: "Portal", ID: "createPortalSession",
-		Summary: "Make a link into a customer's portal",
-		Request: reflect.TypeFor[client.PortalRequest](), Response: reflect.TypeFor[client.Portal](), Status: serve.Created201,
-		Problems: []*problem.Kind{problem.KindNotFound},
-	}, Handle: s.createPortalSession}}
+	return serve.Tagged("Portal", serve.Create(apidoc.Supporters, "/v1/portal-sessions", "createPortalSession", "Make a link into a customer's portal",
+		s.createPortalSession, serve.Same).Defaults(portalRequest{Path: "/portal", Theme: plans.ThemeAuto}).Fails(problem.KindNotFound))
 }
 
 type portalRequest client.PortalRequest
@@ -87,24 +81,17 @@ func originOf(text string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-func (s *Room) createPortalSession(c *serve.Call) (serve.Answer, error) {
-	in := portalRequest{Path: "/portal", Theme: plans.ThemeAuto}
-	if err := request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) createPortalSession(c *serve.Call, in portalRequest) (is client.Portal, err error) {
 	if bad := in.check(&s.Portal); len(bad) > 0 {
-		return serve.Answer{}, problem.InvalidFields(bad)
+		return is, problem.InvalidFields(bad)
 	}
 	now, err := s.Instant(c.Ctx())
 	if err != nil {
-		return serve.Answer{}, err
+		return is, err
 	}
 	expires := now + plans.LinkLife.Microseconds()
 	token, err := s.Store.CreatePortalLink(c.Ctx(), plans.PortalLink{
 		Customer: in.Customer, Path: in.Path, ReturnURL: in.ReturnURL, EmbedOrigin: in.EmbedOrigin, Theme: in.Theme,
 	}, expires, string(c.From))
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusCreated, Body: client.Portal{URL: s.Portal.URL + "/portal/enter/" + token, ExpiresAt: respond.Time(expires)}}, nil
+	return client.Portal{URL: s.Portal.URL + "/portal/enter/" + token, ExpiresAt: respond.Time(expires)}, err
 }

@@ -7,6 +7,7 @@ package admin
 import (
 	"slices"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/api/serve"
 )
 
@@ -15,6 +16,9 @@ type Room struct {
 	*serve.Server
 	Portal Portal
 }
+
+// refused are the problems of what is missing, or cannot be as it is asked for.
+var refused = []*problem.Kind{problem.KindNotFound, problem.KindConflict}
 
 // Routes are those of the room. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {

@@ -3,6 +3,7 @@ package apidoc
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -59,6 +60,11 @@ type Param struct {
 // Takes reports whether a parameter is given by this name.
 func (p *Param) Takes(name string) bool {
 	return p.Name == name || p.Names != "" && strings.HasPrefix(name, p.Names)
+}
+
+// IsFlag reports whether the parameter is true or false.
+func (p *Param) IsFlag() bool {
+	return p.Type == "boolean" || slices.Equal(p.Enum, []string{"true", "false"})
 }
 
 func (p *Param) schema() *huma.Schema {

@@ -1,15 +1,11 @@
 package billing
 
 import (
-	"net/http"
-	"reflect"
-
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/client"
 	"quotad/internal/api/apidoc"
-	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
@@ -66,91 +62,34 @@ type payerRequest struct {
 	TaxID   string   `json:"tax_id,omitempty" maxLength:"200" doc:"The tax number, such as DE123456789, printed on invoices."`
 }
 
-func accountAnswer(a *accounts.Account, err error) (serve.Answer, error) {
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusOK, ETag: a.ETag(), Body: client.Account{
+func showAccount(a *accounts.Account) client.Account {
+	return client.Account{
 		StartsAt: respond.Time(a.StartsAt), TrialEndsAt: respond.InstantOrNull(a.TrialEndsAt), EndsAt: respond.InstantOrNull(a.EndsAt),
 		AfterEnd: a.AfterEnd, Seller: a.Seller,
 		Buyer: a.Buyer, Taxes: a.Taxes, DueDays: a.DueDays, Currency: a.Currency,
 		BilledUntil: respond.InstantOrNull(a.BilledUntil), TestClock: a.Clock,
 		OrderReference: a.OrderReference, Notes: a.Notes, Warnings: ofAccount(&a.Account),
-	}}, nil
+	}
 }
 
-func (s *Room) getBilling(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return accountAnswer(s.Accounts.Account(c.Ctx(), key))
+func (s *Room) getBilling(c *serve.Call) (*accounts.Account, error) {
+	return s.Accounts.Account(c.Ctx(), c.Key)
 }
 
-func (s *Room) putBilling(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	in := billingRequest{Seller: "default", DueDays: 14}
-	if err := request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
-	pre, err := request.Precondition(c.R.Header)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return accountAnswer(s.Accounts.PutAccount(c.Ctx(), key, &accounts.AccountInput{
+func (s *Room) putBilling(c *serve.Call, in billingRequest) (*accounts.Account, error) {
+	return s.Accounts.PutAccount(c.Ctx(), c.Key, &accounts.AccountInput{
 		StartsAt: in.StartsAt.Micros(), TrialEndsAt: in.TrialEndsAt.Micros(), EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd,
 		BaseEnd: in.EndsAt.baseEnd, AfterEnd: in.AfterEnd,
 		Seller: in.Seller, Buyer: billing.Buyer(in.Buyer), Taxes: in.Taxes, DueDays: in.DueDays,
 		OrderReference: in.OrderReference, Notes: in.Notes,
-	}, pre))
+	}, c.If)
 }
 
-// accountRoutes are those of accounts, sellers and prices of a customer's own.
 func (s *Room) accountRoutes() []serve.Route {
-	const account, sellers, prices = "/v1/customers/{key}/billing", "/v1/sellers", "/v1/customers/{key}/prices"
-	missing := []*problem.Kind{problem.KindNotFound}
-	refused := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
-	shown, seller, price := reflect.TypeFor[client.Account](), reflect.TypeFor[client.Seller](), reflect.TypeFor[client.OwnPrice]()
-	return []serve.Route{
-		{Operation: apidoc.Operation{
-			Method: "PUT", Pattern: account, Access: apidoc.AdminOnly, Tag: "Billing", ID: "putBilling", Summary: "Say how a customer is billed",
-			Request: reflect.TypeFor[billingRequest](), Response: shown, Status: serve.OK200,
-			Problems: append([]*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindArchived}, serve.Preconditions...),
-		}, Handle: s.putBilling},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: account, Access: apidoc.Readers, Tag: "Billing", ID: "getBilling", Summary: "How a customer is billed",
-			Response: shown, Status: serve.OK200, Problems: refused,
-		}, Handle: s.getBilling},
-		{Operation: apidoc.Operation{
-			Method: "PUT", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putOwnPrice", Summary: "Give a customer a price of its own",
-			Request: reflect.TypeFor[client.OwnPriceRequest](), Response: price, Status: serve.Put200or201, Problems: refused,
-		}, Handle: s.putOwnPrice},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: prices + "/{meter}", Access: apidoc.Readers, Tag: "Billing", ID: "getOwnPrice", Summary: "Get a price of a customer's own",
-			Response: price, Status: serve.OK200, Problems: refused,
-		}, Handle: s.getOwnPrice},
-		{Operation: apidoc.Operation{
-			Method: "DELETE", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "deleteOwnPrice", Summary: "Go back to the plan's price",
-			Status: serve.Done204, Problems: refused,
-		}, Handle: s.deleteOwnPrice},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: prices, Access: apidoc.Readers, Tag: "Billing", ID: "listOwnPrices", Summary: "List the prices of a customer's own",
-			Response: reflect.TypeFor[client.List[client.OwnPrice]](), Status: serve.OK200, Problems: refused,
-		}, Handle: s.listOwnPrices},
-		{Operation: apidoc.Operation{
-			Method: "PUT", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putSeller", Summary: "Write a seller",
-			Request: reflect.TypeFor[client.SellerRequest](), Response: seller, Status: serve.Put200or201, Problems: []*problem.Kind{problem.KindPrecondition},
-		}, Handle: s.putSeller},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "getSeller", Summary: "Get a seller",
-			Response: seller, Status: serve.OK200, Problems: missing,
-		}, Handle: s.getSeller},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: sellers, Access: apidoc.AdminOnly, Tag: "Billing", ID: "listSellers", Summary: "List the sellers",
-			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Seller]](), Status: serve.OK200,
-		}, Handle: s.listSellers},
-	}
+	const account = "/v1/customers/{key}/billing"
+	return serve.Tagged("Billing",
+		serve.Replace(apidoc.AdminOnly, account, "putBilling", "Say how a customer is billed", s.putBilling, showAccount).
+			Defaults(billingRequest{Seller: "default", DueDays: 14}).Fails(archived...).Fails(serve.Preconditions...),
+		serve.Get(apidoc.Readers, account, "getBilling", "How a customer is billed", s.getBilling, showAccount).Fails(refused...),
+	)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"strconv"
 
@@ -73,49 +72,34 @@ func (in *adjustmentRequest) asked() string {
 	return *in.At
 }
 
-// adjust serves POST /v1/customers/{key}/adjustments.
-func (s *Room) adjust(c *serve.Call) (serve.Answer, error) {
-	customer, err := request.CustomerInPath(c.R)
+// adjust serves POST /v1/customers/{key}/adjustments. It returns a client.Adjustment, or the client.Line of a preview.
+func (s *Room) adjust(c *serve.Call, body client.AdjustmentRequest) (is any, replayed bool, err error) {
+	in, preview := adjustmentRequest(body), c.Flag("preview")
+	id, at, err := in.check(c.IdempotencyKey, preview)
 	if err != nil {
-		return serve.Answer{}, err
-	}
-	key, err := request.IdempotencyKey(c.R.Header)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in adjustmentRequest
-	if err = request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
-	preview, err := c.Query.Flag("preview")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	id, at, err := in.check(key, preview)
-	if err != nil {
-		return serve.Answer{}, err
+		return nil, false, err
 	}
 	if preview {
-		return s.previewAdjustment(c, customer, &in, at)
+		is, err = s.previewAdjustment(c, &in, at)
+		return is, true, serve.Explain(err, serve.Names{Customer: c.Key, Meter: in.Meter})
 	}
 	asked := locked.Adjustment{
 		Cost: in.Cost, At: at, Reason: in.Reason,
 		ID: model.NewID(request.OpAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.asked(), in.Reason),
 	}
-	ctx, cancel := s.ChargeInTime(c.R)
+	ctx, cancel := context.WithTimeout(c.Ctx(), s.DecideWithin)
 	defer cancel()
-	if asked.Audit, err = auditedAdjustment(ctx, customer, id, &in); err != nil {
-		return serve.Answer{}, err
+	if asked.Audit, err = auditedAdjustment(ctx, c.Key, id, &in); err != nil {
+		return nil, false, err
 	}
-	body := client.Adjustment{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
 	if at != 0 {
-		if err := s.Accounts.CheckInstant(ctx, customer, at); err != nil {
-			return serve.Answer{}, serve.OutOfTime(ctx, err)
+		if err := s.Accounts.CheckInstant(ctx, c.Key, at); err != nil {
+			return nil, false, serve.OutOfTime(ctx, err)
 		}
 	}
 	var done locked.Adjusted
 	err = catalog.WhileStale(func(atLeast int64) (err error) {
-		if asked.Target, err = s.Catalog.ResolveKnown(ctx, customer, in.Meter, atLeast); err == nil {
+		if asked.Target, err = s.Catalog.ResolveKnown(ctx, c.Key, in.Meter, atLeast); err == nil {
 			done, err = s.Engine.From(c.From).Adjust(ctx, asked)
 		}
 		return err
@@ -126,24 +110,21 @@ func (s *Room) adjust(c *serve.Call) (serve.Answer, error) {
 		err = problem.Invalid("at", "must not be in the future, by the customer's clock")
 	}
 	if err != nil {
-		return serve.Answer{}, serve.Explain(err, serve.Names{Customer: customer, Meter: in.Meter})
+		return nil, false, serve.Explain(err, serve.Names{Customer: c.Key, Meter: in.Meter})
 	}
+	made := client.Adjustment{Customer: c.Key, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason, At: respond.Time(done.At), Replayed: done.Replayed}
 	if asked.Target.Clock != nil {
-		body.TestClock = asked.Target.Clock.Key
+		made.TestClock = asked.Target.Clock.Key
 	}
-	body.At, body.Replayed = respond.Time(done.At), done.Replayed
-	return serve.Answer{Status: serve.PutStatus(!done.Replayed), Body: body}, nil
+	return made, done.Replayed, nil
 }
 
-// previewAdjustment answers the line that an adjustment would make.
-func (s *Room) previewAdjustment(c *serve.Call, customer string, in *adjustmentRequest, at int64) (serve.Answer, error) {
-	line, clock, err := s.Invoices.Preview(c.Ctx(), invoices.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
-	if err != nil {
-		return serve.Answer{}, serve.Explain(err, serve.Names{Customer: customer, Meter: in.Meter})
-	}
+// previewAdjustment returns the line that an adjustment would make.
+func (s *Room) previewAdjustment(c *serve.Call, in *adjustmentRequest, at int64) (client.Line, error) {
+	line, clock, err := s.Invoices.Preview(c.Ctx(), invoices.Preview{Customer: c.Key, Meter: in.Meter, Cost: in.Cost, At: at})
 	body := showLine(&line)
 	body.TestClock = clock
-	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+	return body, err
 }
 
 var previewParam = apidoc.Param{
@@ -152,14 +133,11 @@ var previewParam = apidoc.Param{
 }
 
 func (s *Room) adjustmentRoutes() []serve.Route {
-	return []serve.Route{{Operation: apidoc.Operation{
-		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
-		Params:  []apidoc.Param{previewParam},
-		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](),
-		Status:   serve.Put200or201,
-		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay, problem.KindArchived},
-		IDHeader: request.IdempotencyHeader,
-	}, Handle: s.adjust}}
+	adjust := serve.Post(apidoc.AdminOnly, "/v1/customers/{key}/adjustments", "adjust", "Correct a customer's usage", s.adjust, serve.Same).
+		Takes(previewParam).Keyed().Described(nil, client.Adjustment{}).
+		Fails(problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay, problem.KindArchived)
+	adjust.Preview = reflect.TypeFor[client.Line]()
+	return serve.Tagged("Customers", adjust)
 }
 
 type adjustmentAudit struct {

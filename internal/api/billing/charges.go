@@ -2,7 +2,6 @@ package billing
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"quotad/client"
@@ -31,32 +30,21 @@ func money(amount, least int64, currency, id string) (bad model.FieldErrors) {
 	return bad
 }
 
-func (s *Room) charge(c *serve.Call) (serve.Answer, error) {
-	customer, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in client.ChargeRequest
-	if err = request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) charge(c *serve.Call, in client.ChargeRequest) (is client.Charge, replayed bool, err error) {
 	bad := money(in.AmountMinor, -billing.MaxMinor, in.Currency, in.ID)
 	if wrong := request.CheckText(&in.Description); wrong != "" {
 		bad = append(bad, model.FieldError{Field: "description", Detail: wrong})
 	}
 	if len(bad) > 0 {
-		return serve.Answer{}, problem.InvalidFields(bad)
+		return is, false, problem.InvalidFields(bad)
 	}
-	made, clock, replayed, err := s.Invoices.Charge(c.Ctx(), customer,
+	made, clock, replayed, err := s.Invoices.Charge(c.Ctx(), c.Key,
 		billing.Charge{ID: in.ID, Description: in.Description, Currency: in.Currency, AmountMinor: in.AmountMinor},
 		model.NewID("charge", in.ID, in.Description, strconv.FormatInt(in.AmountMinor, 10), in.Currency).Payload)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: serve.PutStatus(!replayed), Body: client.Charge{
-		Customer: customer, ID: made.ID, Description: made.Description, AmountMinor: made.AmountMinor, Currency: made.Currency, At: respond.Time(made.At),
+	return client.Charge{
+		Customer: c.Key, ID: made.ID, Description: made.Description, AmountMinor: made.AmountMinor, Currency: made.Currency, At: respond.Time(made.At),
 		TestClock: clock, Replayed: replayed,
-	}}, nil
+	}, replayed, err
 }
 
 func showCredit(c billing.Credit) client.Credit {
@@ -66,15 +54,7 @@ func showCredit(c billing.Credit) client.Credit {
 	}
 }
 
-func (s *Room) grantCredit(c *serve.Call) (serve.Answer, error) {
-	customer, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	in := client.CreditRequest{Kind: billing.CreditPromotional, Priority: 50}
-	if err = request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) grantCredit(c *serve.Call, in client.CreditRequest) (is client.Granted, replayed bool, err error) {
 	bad := money(in.AmountMinor, 1, in.Currency, in.ID)
 	if in.Kind != billing.CreditPromotional && in.Kind != billing.CreditPaid {
 		bad = append(bad, model.FieldError{Field: "kind", Detail: "must be promotional or paid"})
@@ -93,30 +73,17 @@ func (s *Room) grantCredit(c *serve.Call) (serve.Answer, error) {
 		asked.ExpiresAt = &at
 	}
 	if len(bad) > 0 {
-		return serve.Answer{}, problem.InvalidFields(bad)
+		return is, false, problem.InvalidFields(bad)
 	}
-	made, clock, replayed, err := s.Invoices.Grant(c.Ctx(), customer, asked, model.NewID("credit", in.ID,
+	made, clock, replayed, err := s.Invoices.Grant(c.Ctx(), c.Key, asked, model.NewID("credit", in.ID,
 		strconv.FormatInt(in.AmountMinor, 10), in.Currency, in.Kind, strconv.Itoa(in.Priority), expires).Payload)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: serve.PutStatus(!replayed), Body: client.Granted{
-		Customer: customer, Credit: showCredit(made), TestClock: clock,
-		Replayed: replayed,
-	}}, nil
+	return client.Granted{Customer: c.Key, Credit: showCredit(made), TestClock: clock, Replayed: replayed}, replayed, err
 }
 
-func (s *Room) listCredits(c *serve.Call) (serve.Answer, error) {
-	customer, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	found, err := s.Invoices.Credits(c.Ctx(), customer, c.Query.Page())
-	if err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) listCredits(c *serve.Call) (client.Credits, error) {
+	found, err := s.Invoices.Credits(c.Ctx(), c.Key, c.Query.Page())
 	body := client.Credits{
-		Customer: customer, TestClock: found.Clock, NextCursor: respond.OrNull(found.Next),
+		Customer: c.Key, TestClock: found.Clock, NextCursor: respond.OrNull(found.Next),
 		Balances: make([]client.Credit, len(found.Balances)), Entries: make([]client.CreditEntry, len(found.Entries)),
 	}
 	for i, credit := range found.Balances {
@@ -128,5 +95,5 @@ func (s *Room) listCredits(c *serve.Call) (serve.Answer, error) {
 			At: respond.Time(e.At), Reason: e.Reason,
 		}
 	}
-	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+	return body, err
 }

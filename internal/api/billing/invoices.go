@@ -2,7 +2,6 @@ package billing
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +14,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/invoices"
+	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
@@ -112,13 +112,6 @@ func aboveZero(n int64) *int64 {
 	return &n
 }
 
-func invoiceAnswer(i *billing.Invoice, err error) (serve.Answer, error) {
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusOK, Body: showInvoice(i)}, nil
-}
-
 // filterOf reads which invoices are asked for.
 func filterOf(q request.Query) (f invoices.Filter, err error) {
 	if text, given := q["status"]; given {
@@ -138,135 +131,81 @@ func filterOf(q request.Query) (f invoices.Filter, err error) {
 	return f, err
 }
 
-func (s *Room) listInvoices(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listInvoices(c *serve.Call) (*plans.List[*billing.Invoice], error) {
 	f, err := filterOf(c.Query)
 	if err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
-	list, err := s.Invoices.Invoices(c.Ctx(), f, c.Query.Page())
-	return serve.ListAnswer(list, err, showInvoice)
+	return s.Invoices.Invoices(c.Ctx(), f, c.Query.Page())
 }
 
-func (s *Room) customerInvoices(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	list, err := s.Invoices.Invoices(c.Ctx(), invoices.Filter{Customer: key, TestClock: invoices.AnyClock}, c.Query.Page())
-	return serve.ListAnswer(list, err, showInvoice)
+func (s *Room) customerInvoices(c *serve.Call) (*plans.List[*billing.Invoice], error) {
+	return s.Invoices.Invoices(c.Ctx(), invoices.Filter{Customer: c.Key, TestClock: invoices.AnyClock}, c.Query.Page())
 }
 
-func (s *Room) upcomingInvoice(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
+func (s *Room) upcomingInvoice(c *serve.Call) (body client.Invoice, err error) {
+	var soFar, projected *billing.Invoice
+	if c.Flag("projection") {
+		soFar, projected, err = s.Invoices.Projection(c.Ctx(), c.Key, func(ctx context.Context, tx pgx.Tx, end int64) (map[string]int64, error) {
+			return s.Left(ctx, tx, c.Key, end)
+		})
+	} else {
+		soFar, err = s.Invoices.Upcoming(c.Ctx(), c.Key)
 	}
-	project, err := c.Query.Flag("projection")
-	if err != nil {
-		return serve.Answer{}, err
+	if err == nil {
+		body = showInvoice(soFar)
+		body.Projection = showProjection(projected)
 	}
-	if !project {
-		return invoiceAnswer(s.Invoices.Upcoming(c.Ctx(), key))
-	}
-	soFar, projected, err := s.Invoices.Projection(c.Ctx(), key, func(ctx context.Context, tx pgx.Tx, end int64) (map[string]int64, error) {
-		return s.Left(ctx, tx, key, end)
-	})
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	body := showInvoice(soFar)
-	body.Projection = showProjection(projected)
-	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+	return body, err
 }
 
-func (s *Room) getInvoice(c *serve.Call) (serve.Answer, error) {
-	id, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return invoiceAnswer(s.Invoices.Invoice(c.Ctx(), id))
+func (s *Room) getInvoice(c *serve.Call) (*billing.Invoice, error) {
+	return s.Invoices.Invoice(c.Ctx(), c.ID)
 }
 
-func (s *Room) finalizeInvoice(c *serve.Call) (serve.Answer, error) {
-	id, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return invoiceAnswer(s.Invoices.Finalize(c.Ctx(), id))
+func (s *Room) finalizeInvoice(c *serve.Call) (*billing.Invoice, error) {
+	return s.Invoices.Finalize(c.Ctx(), c.ID)
 }
 
-func (s *Room) voidInvoice(c *serve.Call) (serve.Answer, error) {
-	id, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
+func (s *Room) voidInvoice(c *serve.Call, in client.VoidRequest) (*billing.Invoice, error) {
+	if err := request.WrongText("reason", &in.Reason); err != nil {
+		return nil, err
 	}
-	var in client.VoidRequest
-	if err = request.Decode(c.Body, &in); err == nil {
-		err = request.WrongText("reason", &in.Reason)
-	}
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return invoiceAnswer(s.Invoices.Void(c.Ctx(), id, in.Reason, in.Reissue))
+	return s.Invoices.Void(c.Ctx(), c.ID, in.Reason, in.Reissue)
 }
 
-func (s *Room) creditInvoice(c *serve.Call) (serve.Answer, error) {
-	id, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in client.NoteRequest
-	if err = request.Decode(c.Body, &in); err == nil {
-		err = request.WrongText("reason", &in.Reason)
-	}
-	if err != nil {
-		return serve.Answer{}, err
+func (s *Room) creditInvoice(c *serve.Call, in client.NoteRequest) (note *billing.Invoice, replayed bool, err error) {
+	if err = request.WrongText("reason", &in.Reason); err != nil {
+		return nil, false, err
 	}
 	if wrong := request.CheckID(in.ID); wrong != "" {
-		return serve.Answer{}, problem.Invalid("id", wrong)
+		return nil, false, problem.Invalid("id", wrong)
 	}
 	asked := assembly.NoteRequest{Reason: in.Reason, To: in.To}
-	payload := []string{id, in.Reason, in.To}
+	payload := []string{c.ID, in.Reason, in.To}
 	for _, l := range in.Lines {
 		asked.Lines = append(asked.Lines, assembly.NoteLine{N: l.N, AmountMinor: l.AmountMinor})
 		payload = append(payload, strconv.Itoa(l.N), strconv.FormatInt(l.AmountMinor, 10))
 	}
-	note, replayed, err := s.Invoices.CreditNote(c.Ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
-	a, err := invoiceAnswer(note, err)
-	if err == nil {
-		a.Status = serve.PutStatus(!replayed)
-	}
-	return a, err
+	return s.Invoices.CreditNote(c.Ctx(), c.ID, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
 }
 
-func (s *Room) invoiceLineUsage(c *serve.Call) (serve.Answer, error) {
-	id, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	text, err := request.PathValue(c.R, "n")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return serve.Answer{}, billing.ErrUnknownLine
-	}
-	found, err := s.Invoices.LineUsage(c.Ctx(), id, n, c.Query.Page())
-	if err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) lineUsage(c *serve.Call) (invoices.LineUsage, error) {
+	return s.Invoices.LineUsage(c.Ctx(), c.ID, c.N, c.Query.Page())
+}
+
+func showLineUsage(of invoices.LineUsage) client.LineUsage {
 	body := client.LineUsage{
-		Hours: make([]client.LineHour, len(found.Hours)), Adjustments: make([]client.LineAdjustment, len(found.Adjustments)), NextCursor: respond.OrNull(found.Next),
+		Hours: make([]client.LineHour, len(of.Hours)), Adjustments: make([]client.LineAdjustment, len(of.Adjustments)), NextCursor: respond.OrNull(of.Next),
 	}
-	for i, h := range found.Hours {
+	for i, h := range of.Hours {
 		body.Hours[i] = client.LineHour{Start: respond.Time(h.Start), Admitted: h.Admitted}
 	}
-	for i := range found.Days {
-		body.Points = append(body.Points, respond.LevelPoint(found.Days[i], &found.Levels[i]))
+	for i := range of.Days {
+		body.Points = append(body.Points, respond.LevelPoint(of.Days[i], &of.Levels[i]))
 	}
-	for i, a := range found.Adjustments {
+	for i, a := range of.Adjustments {
 		body.Adjustments[i] = client.LineAdjustment{Hour: respond.Time(a.Hour), At: respond.Time(a.At), Cost: a.Cost, Reason: a.Reason}
 	}
-	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+	return body
 }

@@ -2,7 +2,6 @@ package billing
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"quotad/client"
@@ -47,19 +46,7 @@ func named(reason *string, id string) (bad model.FieldErrors) {
 	return bad
 }
 
-func (s *Room) payInvoice(c *serve.Call) (serve.Answer, error) {
-	id, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	key, err := request.IdempotencyKey(c.R.Header)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in client.PayRequest
-	if err = request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) payInvoice(c *serve.Call, in client.PayRequest) (*billing.Invoice, error) {
 	bad := part(in.AmountMinor)
 	if wrong := request.CheckReference(in.Reference); wrong != "" {
 		bad = append(bad, model.FieldError{Field: "reference", Detail: wrong})
@@ -72,71 +59,34 @@ func (s *Room) payInvoice(c *serve.Call) (serve.Answer, error) {
 		}
 	}
 	if len(bad) > 0 {
-		return serve.Answer{}, problem.InvalidFields(bad)
+		return nil, problem.InvalidFields(bad)
 	}
-	if own, err = request.OneID(own, key); err != nil {
-		return serve.Answer{}, err
+	own, err := request.OneID(own, c.IdempotencyKey)
+	if err != nil {
+		return nil, err
 	}
 	amount, text := partOf(in.AmountMinor)
-	return invoiceAnswer(s.Invoices.Pay(c.Ctx(), id, amount, in.Reference, onceFor("pay", own, id, text, in.Reference)))
+	return s.Invoices.Pay(c.Ctx(), c.ID, amount, in.Reference, onceFor("pay", own, c.ID, text, in.Reference))
 }
 
-func (s *Room) reversePayment(c *serve.Call) (serve.Answer, error) {
-	id, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	text, err := request.PathValue(c.R, "n")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return serve.Answer{}, billing.ErrUnknownPayment
-	}
-	var in client.ReverseRequest
-	if err = request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) reversePayment(c *serve.Call, in client.ReverseRequest) (*billing.Invoice, error) {
 	if bad := named(&in.Reason, in.ID); len(bad) > 0 {
-		return serve.Answer{}, problem.InvalidFields(bad)
+		return nil, problem.InvalidFields(bad)
 	}
-	return invoiceAnswer(s.Invoices.Reverse(c.Ctx(), id, n, in.Reason, onceFor("reverse", in.ID, id, text, in.Reason)))
+	return s.Invoices.Reverse(c.Ctx(), c.ID, c.N, in.Reason, onceFor("reverse", in.ID, c.ID, strconv.Itoa(c.N), in.Reason))
 }
 
-func (s *Room) applyCredits(c *serve.Call) (serve.Answer, error) {
-	id, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return invoiceAnswer(s.Invoices.ApplyCredits(c.Ctx(), id))
+func (s *Room) applyCredits(c *serve.Call) (*billing.Invoice, error) {
+	return s.Invoices.ApplyCredits(c.Ctx(), c.ID)
 }
 
-func (s *Room) withdrawCredit(c *serve.Call) (serve.Answer, error) {
-	customer, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	credit, err := request.PathValue(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	if request.CheckID(credit) != "" {
-		return serve.Answer{}, billing.ErrUnknownCredit
-	}
-	var in client.WithdrawRequest
-	if err = request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) withdrawCredit(c *serve.Call, in client.WithdrawRequest) (client.Withdrawn, error) {
 	if bad := append(part(in.AmountMinor), named(&in.Reason, in.ID)...); len(bad) > 0 {
-		return serve.Answer{}, problem.InvalidFields(bad)
+		return client.Withdrawn{}, problem.InvalidFields(bad)
 	}
 	amount, text := partOf(in.AmountMinor)
-	out, err := s.Invoices.Withdraw(c.Ctx(), customer, credit, amount, in.Reason, onceFor("withdraw", in.ID, credit, text, in.Reason))
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusOK, Body: client.Withdrawn{
-		Customer: customer, Credit: showCredit(out.Credit), WithdrawnMinor: out.Minor, TestClock: out.Clock, Replayed: out.Replayed,
-	}}, nil
+	out, err := s.Invoices.Withdraw(c.Ctx(), c.Key, c.ID, amount, in.Reason, onceFor("withdraw", in.ID, c.ID, text, in.Reason))
+	return client.Withdrawn{
+		Customer: c.Key, Credit: showCredit(out.Credit), WithdrawnMinor: out.Minor, TestClock: out.Clock, Replayed: out.Replayed,
+	}, err
 }

@@ -2,8 +2,6 @@ package billing
 
 import (
 	"context"
-	"net/http"
-	"reflect"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -12,7 +10,6 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
-	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing"
@@ -68,35 +65,26 @@ func (in *previewRequest) trial() (*accounts.Trial, error) {
 	return t, nil
 }
 
-func (s *Room) preview(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in previewRequest
-	if err := request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) preview(c *serve.Call, in previewRequest) (body previewBody, err error) {
 	t, err := in.trial()
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
-	var body previewBody
 	limits := func(ctx context.Context, tx pgx.Tx) (err error) {
-		body.Limits, err = s.Limits(ctx, tx, key, c.Ctx().Err)
+		body.Limits, err = s.Limits(ctx, tx, c.Key, c.Ctx().Err)
 		return err
 	}
-	p, err := s.Closing.Preview(c.Ctx(), key, t, limits)
+	p, err := s.Closing.Preview(c.Ctx(), c.Key, t, limits)
 	if err == nil && t.Waits() { // the limits of the plan, though they do not count yet
 		soon := *t
 		soon.Change = plans.ChangeLimitsNow
-		err = s.Accounts.Try(c.Ctx(), key, &soon, func(ctx context.Context, tx pgx.Tx, _, _ int64) error { return limits(ctx, tx) })
+		err = s.Accounts.Try(c.Ctx(), c.Key, &soon, func(ctx context.Context, tx pgx.Tx, _, _ int64) error { return limits(ctx, tx) })
 	}
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	body.At, body.Invoice, body.Upcoming = respond.Time(p.At), invoiceOrNull(p.Invoice), invoiceOrNull(p.Upcoming)
-	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+	return body, nil
 }
 
 func invoiceOrNull(i *billing.Invoice) *client.Invoice {
@@ -107,11 +95,7 @@ func invoiceOrNull(i *billing.Invoice) *client.Invoice {
 	return &shown
 }
 
-func (s *Room) previewRoute() serve.Route {
-	return serve.Route{Operation: apidoc.Operation{
-		Method: "POST", Pattern: "/v1/customers/{key}/preview", Access: apidoc.AdminOnly, Tag: "Customers", ID: "previewChange",
-		Summary: "See what a change of plan would cost",
-		Request: reflect.TypeFor[client.PreviewRequest](), Response: reflect.TypeFor[client.Preview](), Status: serve.OK200,
-		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
-	}, Handle: s.preview, Reads: true}
+func (s *Room) previewRoutes() []serve.Route {
+	return serve.Tagged("Customers", serve.Act(apidoc.AdminOnly, "/v1/customers/{key}/preview", "previewChange", "See what a change of plan would cost",
+		s.preview, serve.Same).Described(client.PreviewRequest{}, client.Preview{}).Fails(refused...).Reading())
 }

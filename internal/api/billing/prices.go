@@ -1,10 +1,8 @@
 package billing
 
 import (
-	"net/http"
-
 	"quotad/client"
-	"quotad/internal/api/request"
+	"quotad/internal/api/apidoc"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing/accounts"
@@ -15,61 +13,32 @@ func showOwnPrice(p *accounts.OwnPrice) client.OwnPrice {
 	return client.OwnPrice{Price: p.Price, From: respond.Time(max(p.From, 0))}
 }
 
-func (s *Room) putOwnPrice(c *serve.Call) (serve.Answer, error) {
-	customer, meter, err := meterOfCustomer(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in client.OwnPriceRequest
-	if err := request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
-	price, isNew, err := s.Accounts.PutOwnPrice(c.Ctx(), customer, meter, &plans.Price{
+func (s *Room) putOwnPrice(c *serve.Call, in client.OwnPriceRequest) (is *accounts.OwnPrice, isNew bool, err error) {
+	return s.Accounts.PutOwnPrice(c.Ctx(), c.Key, c.Meter, &plans.Price{
 		Model: in.Model, UnitPrice: in.UnitPrice, PackageSize: in.PackageSize, PackagePrice: in.PackagePrice,
 		Tiers: in.Tiers, Included: in.Included, MinimumMinor: in.MinimumMinor, MaximumMinor: in.MaximumMinor, LevelBy: in.LevelBy,
 	})
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: serve.PutStatus(isNew), Body: showOwnPrice(price)}, nil
 }
 
-func meterOfCustomer(r *http.Request) (customer, meter string, err error) {
-	if customer, err = request.CustomerInPath(r); err == nil {
-		meter, err = request.NameInPath(r, "meter")
-	}
-	return customer, meter, err
+func (s *Room) getOwnPrice(c *serve.Call) (*accounts.OwnPrice, error) {
+	return s.Accounts.OwnPrice(c.Ctx(), c.Key, c.Meter)
 }
 
-func (s *Room) getOwnPrice(c *serve.Call) (serve.Answer, error) {
-	customer, meter, err := meterOfCustomer(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	price, err := s.Accounts.OwnPrice(c.Ctx(), customer, meter)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusOK, Body: showOwnPrice(price)}, nil
+func (s *Room) deleteOwnPrice(c *serve.Call) error {
+	_, _, err := s.Accounts.PutOwnPrice(c.Ctx(), c.Key, c.Meter, nil)
+	return err
 }
 
-func (s *Room) deleteOwnPrice(c *serve.Call) (serve.Answer, error) {
-	customer, meter, err := meterOfCustomer(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	_, _, err = s.Accounts.PutOwnPrice(c.Ctx(), customer, meter, nil)
-	return serve.Answer{Status: http.StatusNoContent}, err
+func (s *Room) listOwnPrices(c *serve.Call) ([]*accounts.OwnPrice, error) {
+	return s.Accounts.OwnPrices(c.Ctx(), c.Key)
 }
 
-func (s *Room) listOwnPrices(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	all, err := s.Accounts.OwnPrices(c.Ctx(), key)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.ListAnswer(&plans.List[*accounts.OwnPrice]{Items: all}, nil, showOwnPrice)
+func (s *Room) ownPriceRoutes() []serve.Route {
+	const prices, one = "/v1/customers/{key}/prices", "/v1/customers/{key}/prices/{meter}"
+	return serve.Tagged("Billing",
+		serve.Put(apidoc.AdminOnly, one, "putOwnPrice", "Give a customer a price of its own", s.putOwnPrice, showOwnPrice).Fails(refused...),
+		serve.Get(apidoc.Readers, one, "getOwnPrice", "Get a price of a customer's own", s.getOwnPrice, showOwnPrice).Fails(refused...),
+		serve.Delete(apidoc.AdminOnly, one, "deleteOwnPrice", "Go back to the plan's price", s.deleteOwnPrice).Fails(refused...),
+		serve.ListAll(apidoc.Readers, prices, "listOwnPrices", "List the prices of a customer's own", s.listOwnPrices, showOwnPrice).Fails(refused...),
+	)
 }

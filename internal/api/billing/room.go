@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/api/serve"
 )
 
@@ -24,7 +25,15 @@ type Room struct {
 	Left func(ctx context.Context, tx pgx.Tx, customer string, end int64) (map[string]int64, error)
 }
 
+// refused are the problems of what is missing, or cannot be as it is asked for. archived are those of
+// what may also belong to a customer that is archived.
+var (
+	refused  = []*problem.Kind{problem.KindNotFound, problem.KindConflict}
+	archived = []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindArchived}
+)
+
 // Routes are those of the room. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
-	return append(slices.Concat(s.adjustmentRoutes(), s.invoiceRoutes(), s.paperRoutes(), s.accountRoutes(), s.capRoutes()), s.previewRoute())
+	return slices.Concat(s.adjustmentRoutes(), s.invoiceRoutes(), s.paperRoutes(), s.accountRoutes(), s.ownPriceRoutes(), s.sellerRoutes(), s.capRoutes(),
+		s.previewRoutes())
 }

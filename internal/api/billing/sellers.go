@@ -1,13 +1,13 @@
 package billing
 
 import (
-	"net/http"
-
 	"quotad/client"
-	"quotad/internal/api/request"
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing"
 	"quotad/internal/billing/accounts"
+	"quotad/internal/plans"
 )
 
 func showSeller(s *accounts.Seller) client.Seller {
@@ -18,42 +18,26 @@ func showSeller(s *accounts.Seller) client.Seller {
 	}
 }
 
-func (s *Room) putSeller(c *serve.Call) (serve.Answer, error) {
-	key, err := request.NameInPath(c.R, "key")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in client.SellerRequest
-	if err := request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
-	pre, err := request.Precondition(c.R.Header)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	seller, isNew, err := s.Accounts.PutSeller(c.Ctx(), accounts.SellerInput{Seller: billing.Seller{
-		Key: key, Name: in.Name, Address: in.Address, Country: in.Country, TaxID: in.TaxID, Registration: in.Registration, Email: in.Email,
+func (s *Room) putSeller(c *serve.Call, in client.SellerRequest) (is *accounts.Seller, isNew bool, err error) {
+	return s.Accounts.PutSeller(c.Ctx(), accounts.SellerInput{Seller: billing.Seller{
+		Key: c.Key, Name: in.Name, Address: in.Address, Country: in.Country, TaxID: in.TaxID, Registration: in.Registration, Email: in.Email,
 		Payment: in.Payment, Footer: in.Footer, Prefix: in.Prefix,
-	}, CreditNotePrefix: in.CreditNotePrefix, NextNumber: in.NextNumber}, pre)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: serve.PutStatus(isNew), ETag: seller.ETag(), Body: showSeller(seller)}, nil
+	}, CreditNotePrefix: in.CreditNotePrefix, NextNumber: in.NextNumber}, c.If)
 }
 
-func (s *Room) getSeller(c *serve.Call) (serve.Answer, error) {
-	key, err := request.NameInPath(c.R, "key")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	seller, err := s.Accounts.Seller(c.Ctx(), key)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusOK, ETag: seller.ETag(), Body: showSeller(seller)}, nil
+func (s *Room) getSeller(c *serve.Call) (*accounts.Seller, error) {
+	return s.Accounts.Seller(c.Ctx(), c.Key)
 }
 
-func (s *Room) listSellers(c *serve.Call) (serve.Answer, error) {
-	list, err := s.Accounts.Sellers(c.Ctx(), c.Query.Page())
-	return serve.ListAnswer(list, err, showSeller)
+func (s *Room) listSellers(c *serve.Call) (*plans.List[*accounts.Seller], error) {
+	return s.Accounts.Sellers(c.Ctx(), c.Query.Page())
+}
+
+func (s *Room) sellerRoutes() []serve.Route {
+	const sellers, one = "/v1/sellers", "/v1/sellers/{key}"
+	return serve.Tagged("Billing",
+		serve.Put(apidoc.AdminOnly, one, "putSeller", "Write a seller", s.putSeller, showSeller).Fails(problem.KindPrecondition),
+		serve.Get(apidoc.AdminOnly, one, "getSeller", "Get a seller", s.getSeller, showSeller).Fails(problem.KindNotFound),
+		serve.List(apidoc.AdminOnly, sellers, "listSellers", "List the sellers", s.listSellers, showSeller),
+	)
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"quotad/client"
 	"quotad/internal/api/problem"
-	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing/compare"
@@ -44,35 +42,25 @@ type comparison struct {
 	now      int64
 }
 
-func (s *Room) compareDraft(c *serve.Call) (serve.Answer, error) {
-	key, err := request.NameInPath(c.R, "key")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in client.CompareRequest
-	if err = request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
-	if err = s.takeHeavy(c); err != nil {
-		return serve.Answer{}, err
+func (s *Room) compareDraft(c *serve.Call, in client.CompareRequest) (*client.Compare, error) {
+	if err := s.takeHeavy(c); err != nil {
+		return nil, err
 	}
 	defer s.Heavy.GiveBack()
-	_, draft, bad, _, err := s.draft(c, key)
-	if err == nil && len(bad) > 0 {
-		err = problem.InvalidFields(bad)
+	is, err := s.getDraft(c)
+	if err == nil && len(is.bad) > 0 {
+		err = problem.InvalidFields(is.bad)
 	}
 	if err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
 	// What is not compared by then is left out, so that there is an answer in time.
 	ctx, cancel := context.WithTimeout(c.Ctx(), s.Deadline*3/5)
 	defer cancel()
-	x := &comparison{server: s, ctx: ctx, draft: &plans.Plan{PlanVersion: client.PlanVersion{Key: key}, PlanInput: draft}, versions: make(map[string]planInForce)}
+	draft := &plans.Plan{PlanVersion: client.PlanVersion{Key: c.Key}, PlanInput: is.plan}
+	x := &comparison{server: s, ctx: ctx, draft: draft, versions: make(map[string]planInForce)}
 	body, err := x.run(in.Customer)
-	if err != nil {
-		return serve.Answer{}, serve.OutOfTime(c.Ctx(), err)
-	}
-	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+	return body, serve.OutOfTime(c.Ctx(), err)
 }
 
 // run compares one customer, or the fullest ones where it is nil.

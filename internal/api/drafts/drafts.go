@@ -2,8 +2,6 @@ package drafts
 
 import (
 	"context"
-	"net/http"
-	"reflect"
 
 	"quotad/client"
 	"quotad/internal/api/apidoc"
@@ -14,106 +12,61 @@ import (
 	"quotad/internal/quota/model"
 )
 
-const draftPattern = "/v1/plans/{key}/draft"
-
 // Routes are those of the room. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
-	missing := []*problem.Kind{problem.KindNotFound}
-	draft := reflect.TypeFor[client.Draft]()
-	return []serve.Route{
-		{Operation: apidoc.Operation{
-			Method: "PUT", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "putDraft", Summary: "Store a draft of a plan",
-			Params:  []apidoc.Param{{Name: "rebase", Type: "boolean", Doc: "`true` begins the draft again on the plan's newest version: `based_on` becomes that."}},
-			Request: reflect.TypeFor[client.PlanInput](), Response: draft, Status: serve.Put200or201, Problems: serve.Preconditions,
-		}, Handle: s.putDraft},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: draftPattern, Access: apidoc.Readers, Tag: "Plans", ID: "getDraft", Summary: "Get the draft of a plan",
-			Response: draft, Status: serve.OK200, Problems: missing,
-		}, Handle: s.getDraft},
-		{Operation: apidoc.Operation{
-			Method: "DELETE", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "deleteDraft", Summary: "Delete the draft of a plan",
-			Status: serve.Done204, Problems: missing,
-		}, Handle: s.deleteDraft},
-		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: draftPattern + "/play", Access: apidoc.AdminOnly, Tag: "Plans", ID: "playDraft", Summary: "Play hits through a draft",
-			Request: reflect.TypeFor[client.PlayRequest](), Response: reflect.TypeFor[client.Plays](), Status: serve.OK200, Problems: missing,
-		}, Handle: s.playDraft, Reads: true},
-		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: draftPattern + "/compare", Access: apidoc.AdminOnly, Tag: "Plans", ID: "compareDraft",
-			Summary: "Compare a draft with the past 30 days",
-			Request: reflect.TypeFor[client.CompareRequest](), Response: reflect.TypeFor[client.Compare](), Status: serve.OK200, Problems: missing,
-		}, Handle: s.compareDraft, Reads: true},
-	}
+	const one = "/v1/plans/{key}/draft"
+	admins, missing := apidoc.AdminOnly, problem.KindNotFound
+	hits := client.PlayRequest{Traffic: client.Traffic{Windows: 4, Cost: 1}}
+	return serve.Tagged("Plans",
+		serve.Put(admins, one, "putDraft", "Store a draft of a plan", s.putDraft, showDraft).Fails(serve.Preconditions...).Takes(
+			apidoc.Param{Name: "rebase", Type: "boolean", Doc: "`true` begins the draft again on the plan's newest version: `based_on` becomes that."},
+		),
+		serve.Get(apidoc.Readers, one, "getDraft", "Get the draft of a plan", s.getDraft, showDraft).Fails(missing),
+		serve.Delete(admins, one, "deleteDraft", "Delete the draft of a plan", s.deleteDraft).Fails(missing),
+		serve.Act(admins, one+"/play", "playDraft", "Play hits through a draft", s.playDraft, serve.Same).Defaults(hits).Fails(missing).Reading(),
+		serve.Act(admins, one+"/compare", "compareDraft", "Compare a draft with the past 30 days", s.compareDraft, serve.Same).Fails(missing).Reading(),
+	)
 }
 
-func (s *Room) putDraft(c *serve.Call) (serve.Answer, error) {
-	key, err := request.NameInPath(c.R, "key")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	in, err := request.DecodePlan(c.Body)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	rebase, err := c.Query.Flag("rebase")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	pre, err := request.Precondition(c.R.Header)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	d, created, err := s.Store.PutDraft(c.Ctx(), key, c.Body, rebase, pre)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	_, bad, latest, err := s.Store.CheckPlan(c.Ctx(), key, in)
-	return draftAnswer(serve.PutStatus(created), d, latest, bad, err)
+// checked is a draft, and what is wrong with it.
+type checked struct {
+	*plans.Draft
+	plan   plans.PlanInput // with its defaults filled in if nothing is wrong with it
+	bad    model.FieldErrors
+	latest int // the plan's newest version
 }
 
-func (s *Room) getDraft(c *serve.Call) (serve.Answer, error) {
-	key, err := request.NameInPath(c.R, "key")
-	if err != nil {
-		return serve.Answer{}, err
+func (s *Room) putDraft(c *serve.Call, in client.PlanInput) (is checked, isNew bool, err error) {
+	if is.Draft, isNew, err = s.Store.PutDraft(c.Ctx(), c.Key, c.Body, c.Flag("rebase"), c.If); err == nil {
+		_, is.bad, is.latest, err = s.Store.CheckPlan(c.Ctx(), c.Key, plans.PlanInput(in))
 	}
-	d, _, bad, latest, err := s.draft(c, key)
-	return draftAnswer(http.StatusOK, d, latest, bad, err)
+	return is, isNew, err
 }
 
-// draft reads a plan's draft, with its defaults filled in if nothing is wrong with it, and what is
-// wrong with it.
-func (s *Room) draft(c *serve.Call, key string) (d *plans.Draft, in plans.PlanInput, bad model.FieldErrors, latest int, err error) {
-	if d, err = s.Store.GetDraft(c.Ctx(), key); err != nil {
-		return nil, in, nil, 0, err
+func (s *Room) getDraft(c *serve.Call) (is checked, err error) {
+	if is.Draft, err = s.Store.GetDraft(c.Ctx(), c.Key); err != nil {
+		return is, err
 	}
-	if in, err = request.DecodePlan(d.Document); err != nil {
-		return nil, in, nil, 0, err
+	if is.plan, err = request.DecodePlan(is.Document); err != nil {
+		return is, err
 	}
-	whole, bad, latest, err := s.Store.CheckPlan(c.Ctx(), key, in)
+	whole, bad, latest, err := s.Store.CheckPlan(c.Ctx(), c.Key, is.plan)
 	if len(bad) == 0 {
-		in = whole
+		is.plan = whole
 	}
-	return d, in, bad, latest, err
+	is.bad, is.latest = bad, latest
+	return is, err
 }
 
-func draftAnswer(status int, d *plans.Draft, latest int, bad model.FieldErrors, err error) (serve.Answer, error) {
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	body := client.Draft{Key: d.Key, BasedOn: d.BasedOn, LatestVersion: latest, SavedAt: d.SavedAt, Plan: d.Document, Problems: []client.FieldError{}}
-	for _, e := range bad[:min(len(bad), problem.MaxErrors)] {
+func showDraft(d checked) client.Draft {
+	body := client.Draft{Key: d.Key, BasedOn: d.BasedOn, LatestVersion: d.latest, SavedAt: d.SavedAt, Plan: d.Document, Problems: []client.FieldError{}}
+	for _, e := range d.bad[:min(len(d.bad), problem.MaxErrors)] {
 		body.Problems = append(body.Problems, client.FieldError{Field: plans.Shorten(e.Field), Detail: e.Detail})
 	}
-	return serve.Answer{Status: status, ETag: d.ETag(), Body: body}, nil
+	return body
 }
 
-func (s *Room) deleteDraft(c *serve.Call) (serve.Answer, error) {
-	key, err := request.NameInPath(c.R, "key")
-	if err == nil {
-		err = s.Store.DeleteDraft(c.Ctx(), key)
-	}
-	return serve.Answer{Status: http.StatusNoContent}, err
-}
+func (s *Room) deleteDraft(c *serve.Call) error { return s.Store.DeleteDraft(c.Ctx(), c.Key) }
 
 // MaxHeavy is how many plays and comparisons a node works on at once. Each takes a processor.
 const MaxHeavy = 2

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"quotad/client"
 	"quotad/internal/api/problem"
-	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
@@ -17,38 +15,42 @@ import (
 	"quotad/internal/quota/play"
 )
 
-func (s *Room) playDraft(c *serve.Call) (serve.Answer, error) {
-	key, err := request.NameInPath(c.R, "key")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	in := client.PlayRequest{Traffic: client.Traffic{Windows: 4, Cost: 1}}
-	if err = request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) playDraft(c *serve.Call, in client.PlayRequest) (body client.Plays, err error) {
 	traffic, err := readTraffic(&in.Traffic)
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	hits, err := traffic.Hits()
 	if errors.Is(err, play.ErrTooManyHits) {
-		return serve.Answer{}, problem.Invalid("traffic", fmt.Sprintf("has more than %d hits: ask for fewer windows, or fewer hits in them", play.MaxHits))
+		return body, problem.Invalid("traffic", fmt.Sprintf("has more than %d hits: ask for fewer windows, or fewer hits in them", play.MaxHits))
 	}
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	if err = s.takeHeavy(c); err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	defer s.Heavy.GiveBack()
-	_, draft, bad, _, err := s.draft(c, key)
+	draft, err := s.getDraft(c)
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
-	if bad = concerning(bad, &draft, in.Meter); len(bad) > 0 {
-		return serve.Answer{}, problem.InvalidFields(bad)
+	if bad := concerning(draft.bad, &draft.plan, in.Meter); len(bad) > 0 {
+		return body, problem.InvalidFields(bad)
 	}
-	return s.plays(c.Ctx(), key, &draft, in.Meter, hits, traffic.Length())
+	ours, err := playPlan(c.Ctx(), &draft.plan, in.Meter, hits, traffic.Length())
+	if err != nil {
+		return body, err
+	}
+	body.Draft = *ours
+	latest, err := s.Store.GetPlan(c.Ctx(), c.Key)
+	if errors.Is(err, plans.ErrUnknownPlan) {
+		return body, nil
+	}
+	if err == nil {
+		body.InForce, err = playPlan(c.Ctx(), &latest.PlanInput, in.Meter, hits, traffic.Length())
+	}
+	return body, err
 }
 
 // read is the traffic that is asked for, checked.
@@ -91,24 +93,6 @@ func concerning(all model.FieldErrors, draft *plans.PlanInput, meter string) (ba
 		}
 	}
 	return bad
-}
-
-// plays plays hits through the draft and through the newest version.
-func (s *Room) plays(ctx context.Context, key string, draft *plans.PlanInput, meter string, hits []play.Hit, length int64) (serve.Answer, error) {
-	body := client.Plays{}
-	ours, err := playPlan(ctx, draft, meter, hits, length)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	body.Draft = *ours
-	latest, err := s.Store.GetPlan(ctx, key)
-	if err == nil {
-		body.InForce, err = playPlan(ctx, &latest.PlanInput, meter, hits, length)
-	}
-	if err != nil && !errors.Is(err, plans.ErrUnknownPlan) {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
 
 func playPlan(ctx context.Context, p *plans.PlanInput, meter string, hits []play.Hit, length int64) (*client.Play, error) {

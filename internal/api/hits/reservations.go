@@ -140,6 +140,8 @@ func (s *Room) answerReservation(w http.ResponseWriter, h *hit, made *locked.Res
 // ReservationRoutes are those of reservations. A nil Room describes them.
 func (s *Room) ReservationRoutes() []serve.Route {
 	const one = reservationsPattern + "/{id}"
+	release := serve.Delete(apidoc.Backends, one, "release", "Give a reservation back", s.release).Fails(problem.KindNotFound, problem.KindConflict)
+	release.Tag = "Backends"
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reserve", Summary: "Hold units until their cost is known",
@@ -155,10 +157,7 @@ func (s *Room) ReservationRoutes() []serve.Route {
 			Request: reflect.TypeFor[client.CommitRequest](), Response: reflect.TypeFor[client.Commit](), DoesNotFit: reflect.TypeFor[client.NoRoom](),
 			Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, Raw: s.commit},
-		{Operation: apidoc.Operation{
-			Method: "DELETE", Pattern: one, Access: apidoc.Backends, Tag: "Backends", ID: "release", Summary: "Give a reservation back",
-			Status: serve.Done204, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
-		}, Handle: s.release},
+		release,
 	}
 }
 

@@ -131,17 +131,13 @@ func (s *Room) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, buf
 }
 
 // release serves DELETE /v1/reservations/{id}.
-func (s *Room) release(c *serve.Call) (serve.Answer, error) {
-	var st settlement
-	var err error
-	if st.id, err = request.PathValue(c.R, "id"); err != nil {
-		return serve.Answer{}, err
-	}
-	ctx, cancel := s.ChargeInTime(c.R)
+func (s *Room) release(c *serve.Call) error {
+	st := settlement{id: c.ID}
+	ctx, cancel := context.WithTimeout(c.Ctx(), s.DecideWithin)
 	defer cancel()
-	err = s.settle(ctx, &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
+	err := s.settle(ctx, &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
 		return s.Engine.From(c.From).Release(ctx, t, id)
 	})
 	s.Metrics.CountOperation(serve.NameRelease, &st.done.Decision, err)
-	return serve.Answer{Status: http.StatusNoContent}, serve.Explain(serve.OutOfTime(ctx, err), serve.Names{Released: st.id})
+	return serve.Explain(serve.OutOfTime(ctx, err), serve.Names{Released: st.id})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -16,22 +17,29 @@ import (
 
 // DecodePlan reads a plan as an admin writes it.
 func DecodePlan(body []byte) (plans.PlanInput, error) {
-	in := plans.PlanInput{IntervalCount: 1, BaseEvery: 1}
-	err := DecodeBy(planMembers, body, &in)
-	if in.BaseEvery == 0 {
-		in.BaseEvery = noIntervals
-	}
-	return in, err
+	var in client.PlanInput
+	err := DecodeBy(Members, body, &in)
+	return plans.PlanInput(in), err
 }
 
 // noIntervals stands for a base_every of 0 that was written, and is refused. Left out, it is 1.
 const noIntervals = -1
 
-var planMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.JoinUnmarshalers(
-	json.UnmarshalFromFunc(readLimit), json.UnmarshalFromFunc(readFeature))))
+// Members are the options to decode a body of any type with; see DecodeBy.
+var Members = json.JoinOptions(strict, json.WithUnmarshalers(json.JoinUnmarshalers(
+	json.UnmarshalFromFunc(readPlan), json.UnmarshalFromFunc(readLimit), json.UnmarshalFromFunc(readFeature), json.UnmarshalFromFunc(readTime))))
 
-// CustomerMembers are the options to decode a customer with; see DecodeBy.
-var CustomerMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(readFeature)))
+// readPlan reads a plan, with the defaults of its numbers.
+func readPlan(d *jsontext.Decoder, p *client.PlanInput) error {
+	type plan client.PlanInput // a type without this function, against endless recursion
+	in := plan{IntervalCount: 1, BaseEvery: 1}
+	err := json.UnmarshalDecode(d, &in)
+	if in.BaseEvery == 0 {
+		in.BaseEvery = noIntervals
+	}
+	*p = client.PlanInput(in)
+	return err
+}
 
 // readLimit reads a limit. Where its number is left out, the number is NoLimit, which is
 // refused: 0 would mean a closed limit.

@@ -84,15 +84,12 @@ func (q Query) Page() plans.Page {
 	return p
 }
 
-// Flag reads a parameter that is true or false, and false where it is left out.
-func (q Query) Flag(name string) (bool, error) {
-	switch value, given := q[name]; {
-	case value == "true":
-		return true, nil
-	case value == "false", !given:
-		return false, nil
+// CheckFlag checks a parameter that is true or false, or left out.
+func (q Query) CheckFlag(name string) error {
+	if value, given := q[name]; given && value != "true" && value != "false" {
+		return problem.Invalid(name, "must be true or false")
 	}
-	return false, problem.Invalid(name, "must be true or false")
+	return nil
 }
 
 // Instant reads a parameter that is an RFC 3339 time, µs. In a query a + that was not

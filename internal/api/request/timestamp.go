@@ -25,14 +25,16 @@ func (t *Timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 }
 
 // TimeMembers are DecodeBy's options for a type with a *time.Time, which is read as a Timestamp.
-var TimeMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, at *time.Time) error {
+var TimeMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(readTime)))
+
+func readTime(d *jsontext.Decoder, at *time.Time) error {
 	var t Timestamp
 	err := t.UnmarshalJSONFrom(d)
 	if t.At != nil {
 		*at = *t.At
 	}
 	return err
-})))
+}
 
 // Micros is the instant, µs, or nil.
 func (t Timestamp) Micros() *int64 {

@@ -3,18 +3,20 @@ package serve
 import (
 	"context"
 	"net/http"
+	"slices"
 
-	"quotad/client"
+	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/plans"
+	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 )
 
-// An Answer is what an ordinary route gives back; see Route.Handle.
-type Answer struct {
-	Status int
-	ETag   string // unquoted; empty: none
-	Body   any    // nil: none (204)
+// An answer is what a typed route answers.
+type answer struct {
+	status int
+	etag   string // unquoted; empty: none
+	body   any    // nil: none (204)
 }
 
 // Params are what is known of a request before its body is read.
@@ -23,35 +25,65 @@ type Params struct {
 	From  queue.SenderID // the id of its key
 }
 
-// A Call is one request to an ordinary route: allowed, its query checked, its body read.
+// A Call is one request to a typed route: allowed, and read.
 type Call struct {
-	R     *http.Request
+	Path
 	Query request.Query
 	From  queue.SenderID
-	Body  []byte
+	Body  []byte // as it was sent
+
+	If             plans.Precondition // of a route that fails by KindPrecondition
+	IdempotencyKey string             // the id in the header, of a route that has IDHeader; empty: none was sent
+
+	r     *http.Request
+	route *Route
 }
 
 // Ctx ends when the request has waited for too long, or its client has gone.
-func (c *Call) Ctx() context.Context { return c.R.Context() }
+func (c *Call) Ctx() context.Context { return c.r.Context() }
 
-// ListAnswer is the answer with a page of the store. show turns an item into what is shown of
-// it.
-func ListAnswer[From, To any](page *plans.List[From], err error, show func(From) To) (Answer, error) {
-	if err != nil {
-		return Answer{}, err
+// Flag is a parameter of the query that is true or false.
+func (c *Call) Flag(name string) bool { return c.Query[name] == "true" }
+
+// read reads what the route takes, the body into in. Errors are those of the first part that is
+// wrong, in this order: path, id in the header, body, flags, precondition.
+func (c *Call) read(in any) (err error) {
+	rt := c.route
+	for _, name := range rt.inPath {
+		if err = c.readPath(name); err != nil {
+			return err
+		}
 	}
-	body := client.List[To]{Items: make([]To, len(page.Items))}
-	for i, item := range page.Items {
-		body.Items[i] = show(item)
+	if rt.IDHeader != "" {
+		if c.IdempotencyKey, err = request.IdempotencyKey(c.r.Header); err != nil {
+			return err
+		}
 	}
-	if page.Next != "" {
-		body.NextCursor = &page.Next
+	if rt.Request != nil {
+		if err = request.DecodeBy(request.Members, c.Body, in); err != nil {
+			return err
+		}
 	}
-	return Answer{Status: http.StatusOK, Body: body}, nil
+	if body, checks := in.(interface{ Check() model.FieldErrors }); checks {
+		if bad := body.Check(); len(bad) > 0 {
+			return problem.InvalidFields(bad)
+		}
+	}
+	for i := range rt.Params {
+		if rt.Params[i].IsFlag() {
+			if err = c.Query.CheckFlag(rt.Params[i].Name); err != nil {
+				return err
+			}
+		}
+	}
+	if slices.Contains(rt.Problems, problem.KindPrecondition) {
+		c.If, err = request.Precondition(c.r.Header)
+	}
+	return err
 }
 
-// PutStatus is the status of a write that made something, or changed it.
-func PutStatus(isNew bool) int {
+// putStatus is the status of a write that made something, or changed it.
+func putStatus(isNew bool) int {
 	if isNew {
 		return http.StatusCreated
 	}

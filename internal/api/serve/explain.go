@@ -23,28 +23,27 @@ import (
 // Names are the things that a request names, for the texts of errors. Each has been checked:
 // it is printable and has at most 200 bytes. A thing that the request does not name is empty.
 type Names struct {
-	Customer, Meter, plan, version, key, Limit, clock string
+	Customer, Meter, plan, key, Limit, clock string
 
+	version             int    // of the plan
 	Hit                 string // the id of the hit that a refund is for
 	Committed, Released string // ids of reservations
 }
 
-// namesOf are the names in the path and the query of an ordinary route.
-func namesOf(c *Call, rt *Route) (n Names) {
-	key, _ := request.PathValue(c.R, "key") // the handler has refused a bad key
+// namesOf are the names in the path and the query of a typed route.
+func namesOf(c *Call) (n Names) {
+	of := func(prefix string) bool { return strings.HasPrefix(c.route.Pattern, prefix) }
 	switch {
-	case strings.HasPrefix(rt.Pattern, "/v1/customers/{key}"):
-		n.Customer, n.Meter = key, c.Query["meter"]
-		n.Limit, _ = request.PathValue(c.R, "limit")
-	case strings.HasPrefix(rt.Pattern, "/v1/meters/{key}"):
-		n.Meter = key
-	case strings.HasPrefix(rt.Pattern, "/v1/plans/{key}"):
-		n.plan = key
-		n.version, _ = request.PathValue(c.R, "n")
-	case strings.HasPrefix(rt.Pattern, "/v1/test-clocks/{key}"):
-		n.clock = key
-	case rt.Pattern == "/v1/keys/{id}":
-		n.key, _ = request.PathValue(c.R, "id")
+	case of("/v1/customers/{key}"):
+		n.Customer, n.Meter, n.Limit = c.Key, c.Query["meter"], c.Limit
+	case of("/v1/meters/{key}"):
+		n.Meter = c.Key
+	case of("/v1/plans/{key}"):
+		n.plan, n.version = c.Key, c.N
+	case of("/v1/test-clocks/{key}"):
+		n.clock = c.Key
+	case of("/v1/keys/{id}"):
+		n.key = c.ID
 	}
 	return n
 }
@@ -102,7 +101,7 @@ func Explain(err error, n Names) error {
 	case errors.Is(err, plans.ErrUnknownKey) && n.key != "":
 		text = fmt.Sprintf("there is no key %s: GET /v1/keys lists them", quoted(n.key))
 	case errors.Is(err, plans.ErrUnknownVersion) && n.plan != "":
-		text = fmt.Sprintf("the plan %s has no version %s: GET /v1/plans/%s/versions lists them", quoted(n.plan), n.version, inPath(n.plan))
+		text = fmt.Sprintf("the plan %s has no version %d: GET /v1/plans/%s/versions lists them", quoted(n.plan), n.version, inPath(n.plan))
 	case (errors.Is(err, plans.ErrNotInPlan) || errors.Is(err, locked.ErrLost)) && n.Meter != "":
 		text = fmt.Sprintf("the plan of customer %s does not include the meter %s: name it in that plan's limits, prices or meters (GET /v1/customers/%s says which plan)",
 			quoted(n.Customer), quoted(n.Meter), inPath(n.Customer))

@@ -68,7 +68,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *Route) int {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.Wait, s.Deadline))
 	defer cancel()
-	c := &Call{R: r.WithContext(ctx), Query: q, From: from}
+	c := &Call{r: r.WithContext(ctx), Query: q, From: from, route: rt}
 	buf := respond.Buffer{From: from} // of this request only: what a route keeps may share its bytes
 	defer buf.Release()
 	if rt.Request != nil {
@@ -83,29 +83,29 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *Route) int {
 	}
 	a, body, err := s.handle(rt, c)
 	if err != nil {
-		return s.Fail(w, r, Explain(OutOfTime(ctx, err), namesOf(c, rt)))
+		return s.Fail(w, r, Explain(OutOfTime(ctx, err), namesOf(c)))
 	}
-	return s.write(w, c.R, &buf, a, body)
+	return s.write(w, c.r, &buf, a, body)
 }
 
 // handle makes a typed answer and its body. A view has one of the places for reading meanwhile,
 // unless everybody may see it.
-func (s *Server) handle(rt *Route, c *Call) (a Answer, body []byte, err error) {
-	read := reads(c.R)
+func (s *Server) handle(rt *Route, c *Call) (a answer, body []byte, err error) {
+	read := reads(c.r)
 	if read && rt.Access != apidoc.Anyone {
 		if err := s.Reading.Take(c.Ctx(), c.From); err != nil {
 			return a, nil, err
 		}
 		defer s.Reading.GiveBack()
 	}
-	if a, err = rt.Handle(c); err != nil || a.Body == nil {
+	if a, err = rt.handle(c); err != nil || a.body == nil {
 		return a, nil, err
 	}
 	ctx := c.Ctx()
 	if !read { // what was done is answered in any case; the answer is about as large as its body
 		ctx = context.WithoutCancel(ctx)
 	}
-	body, err = s.encode(ctx, c.From, a.Body)
+	body, err = s.encode(ctx, c.From, a.body)
 	return a, body, err
 }
 
@@ -113,21 +113,21 @@ func (s *Server) handle(rt *Route, c *Call) (a Answer, body []byte, err error) {
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // write sends a typed answer, which counts among what buf holds until the client has it.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a Answer, body []byte) int {
-	if a.Body == nil {
+func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a answer, body []byte) int {
+	if a.body == nil {
 		w.Header()["Cache-Control"] = respond.NoStore
-		w.WriteHeader(a.Status)
-		return a.Status
+		w.WriteHeader(a.status)
+		return a.status
 	}
 	if reads(r) {
 		if err := buf.Hold(s.Memory, len(body)); err != nil {
 			return s.Fail(w, r, err)
 		}
 	}
-	if a.ETag != "" { // no error has it
-		w.Header()["ETag"] = []string{request.QuoteETag(a.ETag)}
+	if a.etag != "" { // no error has it
+		w.Header()["ETag"] = []string{request.QuoteETag(a.etag)}
 	}
-	return respond.Write(w, a.Status, respond.PlainJSON, body)
+	return respond.Write(w, a.status, respond.PlainJSON, body)
 }
 
 // encode makes the body of an ordinary answer. No more of them are made at once than there are

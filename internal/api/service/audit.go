@@ -1,12 +1,9 @@
 package service
 
 import (
-	"reflect"
-
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
-	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
@@ -22,22 +19,20 @@ func showAudit(e plans.AuditEntry) client.Audit {
 // maxFilter is the length of the longest actor or target that a list is asked for, bytes.
 const maxFilter = 1000
 
-func (s *Room) listAudit(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listAudit(c *serve.Call) (_ *plans.List[plans.AuditEntry], err error) {
 	f := plans.AuditFilter{Actor: c.Query["actor"], Target: c.Query["target"]}
 	for _, name := range []string{"actor", "target"} {
 		if text, given := c.Query[name]; given && (text == "" || len(text) > maxFilter || !plans.PlainText(text)) {
-			return serve.Answer{}, problem.Invalid(name, "must be UTF-8 without control characters, 1 to 1000 bytes")
+			return nil, problem.Invalid(name, "must be UTF-8 without control characters, 1 to 1000 bytes")
 		}
 	}
-	var err error
 	if f.From, f.To, err = c.Query.Between(); err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
-	list, err := s.Store.AuditEntries(c.Ctx(), f, c.Query.Page())
-	return serve.ListAnswer(list, err, showAudit)
+	return s.Store.AuditEntries(c.Ctx(), f, c.Query.Page())
 }
 
-var auditParams = append([]apidoc.Param{
+var auditParams = []apidoc.Param{
 	{Name: "actor", Type: "string", Doc: "Changes by this actor only: the id of a key, `command-line` or `start`."},
 	{
 		Name: "target", Type: "string",
@@ -45,11 +40,9 @@ var auditParams = append([]apidoc.Param{
 	},
 	{Name: "from", Type: "date-time", Doc: "Changes then or later."},
 	{Name: "to", Type: "date-time", Doc: "Changes before."},
-}, request.Paging...)
+}
 
 func (s *Room) auditRoutes() []serve.Route {
-	return []serve.Route{{Operation: apidoc.Operation{
-		Method: "GET", Pattern: "/v1/audit", Access: apidoc.AdminOnly, Tag: "Audit", ID: "listAudit", Summary: "List who changed what",
-		Params: auditParams, Response: reflect.TypeFor[client.List[client.Audit]](), Status: serve.OK200,
-	}, Handle: s.listAudit}}
+	return serve.Tagged("Audit",
+		serve.List(apidoc.AdminOnly, "/v1/audit", "listAudit", "List who changed what", s.listAudit, showAudit).Takes(auditParams...))
 }

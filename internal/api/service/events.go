@@ -1,11 +1,9 @@
 package service
 
 import (
-	"reflect"
 	"strconv"
 	"strings"
 
-	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
@@ -36,24 +34,22 @@ func eventFilter(q request.Query) (f store.EventFilter, err error) {
 	return f, nil
 }
 
-func (s *Room) listEvents(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listEvents(c *serve.Call) (*plans.List[events.Shown], error) {
 	f, err := eventFilter(c.Query)
 	if err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
-	list, err := s.Store.Events(c.Ctx(), f, c.Query.Page())
-	return serve.ListAnswer(list, err, events.Shown.Show)
+	return s.Store.Events(c.Ctx(), f, c.Query.Page())
 }
 
-var eventParams = append([]apidoc.Param{
+var eventParams = []apidoc.Param{
 	{Name: "after", Type: "integer", Doc: "Events with a higher id only: send the last one that you have."},
 	{Name: "type", Type: "string", Doc: "Events of this type only.", Enum: events.Types},
 	{Name: "customer", Type: "string", Doc: "Events of this customer only, by its key as it is now."},
-}, request.Paging...)
+}
 
 func (s *Room) eventRoutes() []serve.Route {
-	return []serve.Route{{Operation: apidoc.Operation{
-		Method: "GET", Pattern: "/v1/events", Access: apidoc.Readers, Tag: "Events", ID: "listEvents", Summary: "List what happened",
-		Params: eventParams, Response: reflect.TypeFor[client.List[client.Event]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
-	}, Handle: s.listEvents}}
+	return serve.Tagged("Events",
+		serve.List(apidoc.Readers, "/v1/events", "listEvents", "List what happened", s.listEvents, events.Shown.Show).
+			Takes(eventParams...).Fails(problem.KindNotFound))
 }

@@ -2,7 +2,6 @@ package service
 
 import (
 	"net/http"
-	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -12,20 +11,18 @@ import (
 	"quotad/internal/api/serve"
 )
 
-func (s *Room) livez(*serve.Call) (serve.Answer, error) {
-	return serve.Answer{Status: http.StatusOK, Body: client.Health{Status: "ok"}}, nil
-}
+func (s *Room) livez(*serve.Call) (client.Health, error) { return client.Health{Status: "ok"}, nil }
 
 // readyz says whether to send requests to this node. A degraded node answers 200, too: in an
 // outage it admits the hits whose limits allow that.
-func (s *Room) readyz(*serve.Call) (serve.Answer, error) {
+func (s *Room) readyz(*serve.Call) (is client.Health, err error) {
 	switch state, reason := s.Ready(); state {
 	case serve.StateReady, serve.StateDegraded:
-		return serve.Answer{Status: http.StatusOK, Body: client.Health{Status: string(state), Reason: reason}}, nil
+		return client.Health{Status: string(state), Reason: reason}, nil
 	case serve.StateStopping:
-		return serve.Answer{}, &problem.Fault{Kind: problem.KindNotReady, Detail: "this node is stopping"}
+		return is, &problem.Fault{Kind: problem.KindNotReady, Detail: "this node is stopping"}
 	default:
-		return serve.Answer{}, &problem.Fault{Kind: problem.KindNotReady, Detail: "the database has not been reached yet"}
+		return is, &problem.Fault{Kind: problem.KindNotReady, Detail: "the database has not been reached yet"}
 	}
 }
 
@@ -40,34 +37,29 @@ func (s *Room) MetricsHandler() http.Handler {
 }
 
 func (s *Room) serviceRoutes() []serve.Route {
-	return []serve.Route{
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/livez", Tag: "Service", ID: "livez", Summary: "Whether the process runs",
-			Response: reflect.TypeFor[client.Health](), Status: serve.OK200,
-		}, Handle: s.livez},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/readyz", Tag: "Service", ID: "readyz", Summary: "Whether to send requests here",
-			Response: reflect.TypeFor[client.Health](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotReady},
-		}, Handle: s.readyz},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/", Tag: "Service", ID: "root", Summary: "Go to the documentation",
+	return serve.Tagged("Service",
+		s.overviewRoute(),
+		serve.Get(apidoc.Anyone, "/livez", "livez", "Whether the process runs", s.livez, serve.Same),
+		serve.Get(apidoc.Anyone, "/readyz", "readyz", "Whether to send requests here", s.readyz, serve.Same).Fails(problem.KindNotReady),
+		serve.Route{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/", ID: "root", Summary: "Go to the documentation",
 			Status: []int{http.StatusFound},
 		}, Raw: s.ToDocs},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, Tag: "Service", ID: "metrics",
+		serve.Route{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, ID: "metrics",
 			Summary: "Metrics for Prometheus", Media: "text/plain", Status: serve.OK200,
 		}, Raw: s.serveMetrics},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/openapi.json", Tag: "Service", ID: "openapi", Summary: "This document",
+		serve.Route{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/openapi.json", ID: "openapi", Summary: "This document",
 			Media: "application/json", Status: serve.OK200,
 		}, Raw: s.serveOpenAPI},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/docs", Tag: "Service", ID: "docs", Summary: "This document as a page", Media: "text/html",
+		serve.Route{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/docs", ID: "docs", Summary: "This document as a page", Media: "text/html",
 			Status: serve.OK200,
 		}, Raw: s.serveDocs},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/problems/{name}", Tag: "Service", ID: "problem", Summary: "What a problem type means",
+		serve.Route{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/problems/{name}", ID: "problem", Summary: "What a problem type means",
 			Media: "text/html", Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, Raw: s.serveProblem},
-	}
+	)
 }

@@ -2,8 +2,6 @@ package service
 
 import (
 	"context"
-	"net/http"
-	"reflect"
 	"sync"
 	"time"
 
@@ -31,10 +29,7 @@ const (
 )
 
 func (s *Room) overviewRoute() serve.Route {
-	return serve.Route{Operation: apidoc.Operation{
-		Method: "GET", Pattern: "/v1/overview", Access: apidoc.Readers, Tag: "Service", ID: "overview", Summary: "How the service is",
-		Response: reflect.TypeFor[client.Overview](), Status: serve.OK200,
-	}, Handle: s.overview}
+	return serve.Get(apidoc.Readers, "/v1/overview", "overview", "How the service is", s.overview, serve.Same)
 }
 
 // overviews keeps the overview that was read last. Who asks while it is read waits for it.
@@ -50,16 +45,16 @@ type overviews struct {
 
 // overview serves GET /v1/overview. Reading is bounded below the deadline of a request, and goes on
 // when the request is given up: others wait for it.
-func (s *Room) overview(c *serve.Call) (serve.Answer, error) {
+func (s *Room) overview(c *serve.Call) (client.Overview, error) {
 	o := &s.overviews
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.Wall().After(o.until) {
 		last, err := s.readOverview(context.WithoutCancel(c.Ctx()))
 		if err != nil {
-			return serve.Answer{}, err
+			return last, err
 		}
 		o.last, o.until = last, s.Wall().Add(overviewEvery)
 	}
-	return serve.Answer{Status: http.StatusOK, Body: o.last}, nil
+	return o.last, nil
 }

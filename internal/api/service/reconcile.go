@@ -2,8 +2,6 @@ package service
 
 import (
 	"context"
-	"net/http"
-	"reflect"
 	"time"
 
 	"quotad/client"
@@ -17,20 +15,18 @@ import (
 const reconcileWait = 2 * time.Minute
 
 func (s *Room) reconcileRoutes() []serve.Route {
-	return []serve.Route{{Operation: apidoc.Operation{
-		Method: "GET", Pattern: "/v1/reconcile", Access: apidoc.AdminOnly, Tag: "Billing", ID: "reconcile", Summary: "Check that the books agree",
-		Response: reflect.TypeFor[client.Report](), Status: serve.OK200,
-	}, Handle: s.reconcile, Wait: reconcileWait}}
+	check := serve.Get(apidoc.AdminOnly, "/v1/reconcile", "reconcile", "Check that the books agree", s.reconcile, serve.Same).Described(nil, client.Report{})
+	check.Wait = reconcileWait
+	return serve.Tagged("Billing", check)
 }
 
 // reconcile serves GET /v1/reconcile.
-func (s *Room) reconcile(c *serve.Call) (serve.Answer, error) {
+func (s *Room) reconcile(c *serve.Call) (*reconcile.Report, error) {
 	report, err := s.options.Reconciler.Run(c.Ctx())
-	if err != nil {
-		return serve.Answer{}, err
+	if err == nil {
+		s.noteChecked(c.Ctx(), report)
 	}
-	s.noteChecked(c.Ctx(), report)
-	return serve.Answer{Status: http.StatusOK, Body: report}, nil
+	return report, err
 }
 
 // checked is what the last check of the books found.

@@ -31,5 +31,5 @@ func New(s *serve.Server, options Options) *Room { return &Room{Server: s, optio
 
 // Routes are those of the room. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
-	return slices.Concat(s.auditRoutes(), s.eventRoutes(), s.reconcileRoutes(), []serve.Route{s.overviewRoute()}, s.serviceRoutes())
+	return slices.Concat(s.auditRoutes(), s.eventRoutes(), s.reconcileRoutes(), s.serviceRoutes())
 }

@@ -2,7 +2,6 @@ package usage
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,22 +32,18 @@ func readOpenAt(text string) (o quota.OpenReservation, ok bool) {
 }
 
 // openReservations serves GET /v1/customers/{key}/reservations.
-func (s *Room) openReservations(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	kind := "reservations/" + key // so that no other customer's list takes its cursors
+func (s *Room) openReservations(c *serve.Call) (*plans.List[client.OpenReservation], error) {
+	kind := "reservations/" + c.Key // so that no other customer's list takes its cursors
 	limit, position, err := store.OpenPage(c.Query.Page(), kind, func(text string) bool {
 		_, ok := readOpenAt(text)
 		return ok
 	})
 	if err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
-	f, clock, err := s.openFilter(c, key)
+	f, clock, err := s.openFilter(c)
 	if err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
 	if f.Most = limit + 1; position != "" {
 		after, _ := readOpenAt(position)
@@ -56,10 +51,10 @@ func (s *Room) openReservations(c *serve.Call) (serve.Answer, error) {
 	}
 	found, err := s.Engine.Open(c.Ctx(), f)
 	if err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
 	meters, err := s.metersOf(c, &f, found)
-	return serve.ListAnswer(store.Paged(found, limit, kind, openAt), err, func(o quota.OpenReservation) client.OpenReservation {
+	return serve.Shown(store.Paged(found, limit, kind, openAt), func(o quota.OpenReservation) client.OpenReservation {
 		body := client.OpenReservation{
 			ID: o.ID.String(), Meter: meters[o.ID.Meter], Cost: o.Cost, Attributes: o.Attributes,
 			CreatedAt: respond.Time(o.At), ExpiresAt: respond.Time(o.Expires), TestClock: clock,
@@ -68,7 +63,7 @@ func (s *Room) openReservations(c *serve.Call) (serve.Answer, error) {
 			body.Attributes = map[string]string{}
 		}
 		return body
-	})
+	}), err
 }
 
 // metersOf are the keys of the meters of reservations, by id.
@@ -85,11 +80,11 @@ func (s *Room) metersOf(c *serve.Call, f *quota.OpenFilter, found []quota.OpenRe
 
 // openFilter is what a request asks for. The customer and its clock are read from the database: a
 // node that has not heard of a test clock's new time must not show what is over by it.
-func (s *Room) openFilter(c *serve.Call, key string) (f quota.OpenFilter, clock string, err error) {
+func (s *Room) openFilter(c *serve.Call) (f quota.OpenFilter, clock string, err error) {
 	if f.Attribute, err = oneAttribute(c.Query); err != nil {
 		return f, "", err
 	}
-	customer, err := s.Store.GetCustomer(c.Ctx(), key)
+	customer, err := s.Store.GetCustomer(c.Ctx(), c.Key)
 	if err != nil {
 		return f, "", err
 	}
@@ -135,16 +130,12 @@ func oneAttribute(q request.Query) (string, error) {
 }
 
 func (s *Room) openReservationsRoute() serve.Route {
-	return serve.Route{Operation: apidoc.Operation{
-		Method: "GET", Pattern: "/v1/customers/{key}/reservations", Access: apidoc.EveryScope, Tag: "Backends", ID: "listReservations",
-		Summary: "List a customer's open reservations",
-		Params: append([]apidoc.Param{
-			{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
-			{
-				Name: request.AttributeParam.Name, Names: request.AttributeParam.Names, Type: "string",
-				Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`. Only reservations that hold units of the limits of this value are listed. At most one attribute may be given.",
-			},
-		}, request.Paging...),
-		Response: reflect.TypeFor[client.List[client.OpenReservation]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
-	}, Handle: s.openReservations}
+	return serve.List(apidoc.EveryScope, "/v1/customers/{key}/reservations", "listReservations", "List a customer's open reservations",
+		s.openReservations, serve.Same).Fails(problem.KindNotFound).Takes(
+		apidoc.Param{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
+		apidoc.Param{
+			Name: request.AttributeParam.Name, Names: request.AttributeParam.Names, Type: "string",
+			Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`. Only reservations that hold units of the limits of this value are listed. At most one attribute may be given.",
+		},
+	)
 }

@@ -2,7 +2,6 @@ package usage
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/client"
-	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing/invoices"
@@ -43,23 +41,18 @@ type standing struct {
 	quota.Standing
 }
 
-func (s *Room) quota(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) quota(c *serve.Call) (body quotaBody, err error) {
 	attributes, err := c.Query.Attributes()
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
-	var body quotaBody
 	err = catalog.WhileStale(func(atLeast int64) (err error) {
 		if err = s.Catalog.CatchUp(c.Ctx(), atLeast); err == nil {
-			body, err = s.readQuota(c.Ctx(), key, attributes)
+			body, err = s.readQuota(c.Ctx(), c.Key, attributes)
 		}
 		return err
 	})
-	return serve.Answer{Status: http.StatusOK, Body: body}, err
+	return body, err
 }
 
 // readQuota reads the states of all meters of the customer's plan at one instant. attributes

@@ -2,14 +2,12 @@ package usage
 
 import (
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
-	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
@@ -34,22 +32,18 @@ func readPeriodAt(text string) (s quota.RefusalPeriod, ok bool) {
 }
 
 // refusals serves GET /v1/customers/{key}/refusals.
-func (s *Room) refusals(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	kind := "refusals/" + key // so that no other customer's list takes its cursors
+func (s *Room) refusals(c *serve.Call) (*plans.List[client.RefusalPeriod], error) {
+	kind := "refusals/" + c.Key // so that no other customer's list takes its cursors
 	limit, position, err := store.OpenPage(c.Query.Page(), kind, func(text string) bool {
 		_, ok := readPeriodAt(text)
 		return ok
 	})
 	if err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
-	f, err := s.refusalFilter(c, key)
+	f, err := s.refusalFilter(c)
 	if err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
 	if f.Most = limit + 1; position != "" {
 		after, _ := readPeriodAt(position)
@@ -57,24 +51,24 @@ func (s *Room) refusals(c *serve.Call) (serve.Answer, error) {
 	}
 	found, err := s.Engine.RefusalPeriods(c.Ctx(), f)
 	if err != nil {
-		return serve.Answer{}, err
+		return nil, err
 	}
 	var ids []int32
 	for i := range found {
 		ids = append(ids, found[i].Meter)
 	}
 	meters, err := s.Store.MeterKeys(c.Ctx(), ids)
-	return serve.ListAnswer(store.Paged(found, limit, kind, periodAt), err, func(s quota.RefusalPeriod) client.RefusalPeriod {
+	return serve.Shown(store.Paged(found, limit, kind, periodAt), func(s quota.RefusalPeriod) client.RefusalPeriod {
 		return client.RefusalPeriod{
 			Limit: s.Limit, Meter: meters[s.Meter], From: respond.Time(s.From), To: respond.Time(s.To), Units: s.Units,
 			AdmittedAt: respond.InstantOrNull(s.Admits),
 		}
-	})
+	}), err
 }
 
 // refusalFilter is what a request asks for. As usage, refusals stay when a customer is archived or
 // its plan no longer has the meter.
-func (s *Room) refusalFilter(c *serve.Call, key string) (f quota.RefusalFilter, err error) {
+func (s *Room) refusalFilter(c *serve.Call) (f quota.RefusalFilter, err error) {
 	if f.From, err = c.Query.Instant("from", math.MinInt64); err != nil {
 		return f, err
 	}
@@ -84,7 +78,7 @@ func (s *Room) refusalFilter(c *serve.Call, key string) (f quota.RefusalFilter, 
 	if f.To <= f.From {
 		return f, problem.Invalid("to", "must be after from")
 	}
-	customer, err := s.Store.GetCustomer(c.Ctx(), key)
+	customer, err := s.Store.GetCustomer(c.Ctx(), c.Key)
 	if err != nil {
 		return f, err
 	}
@@ -103,16 +97,13 @@ func (s *Room) refusalFilter(c *serve.Call, key string) (f quota.RefusalFilter, 
 	return f, nil
 }
 
-var refusalParams = append([]apidoc.Param{
+var refusalParams = []apidoc.Param{
 	{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
 	{Name: "from", Type: "date-time", Doc: "Hits that were refused then or later, by the customer's clock."},
 	{Name: "to", Type: "date-time", Doc: "Hits that were refused before."},
-}, request.Paging...)
+}
 
 func (s *Room) refusalRoute() serve.Route {
-	return serve.Route{Operation: apidoc.Operation{
-		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals",
-		Summary: "When limits refused a customer's hits",
-		Params:  refusalParams, Response: reflect.TypeFor[client.List[client.RefusalPeriod]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
-	}, Handle: s.refusals}
+	return serve.List(apidoc.Readers, "/v1/customers/{key}/refusals", "refusals", "When limits refused a customer's hits", s.refusals, serve.Same).
+		Takes(refusalParams...).Fails(problem.KindNotFound)
 }

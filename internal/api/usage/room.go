@@ -10,5 +10,5 @@ type Room struct{ *serve.Server }
 
 // ListRoutes are those of what a customer holds and was refused. A nil Room describes them.
 func (s *Room) ListRoutes() []serve.Route {
-	return []serve.Route{s.openReservationsRoute(), s.refusalRoute()}
+	return append(serve.Tagged("Backends", s.openReservationsRoute()), serve.Tagged("Customers", s.refusalRoute())...)
 }

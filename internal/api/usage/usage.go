@@ -2,8 +2,6 @@ package usage
 
 import (
 	"context"
-	"net/http"
-	"reflect"
 	"slices"
 	"time"
 
@@ -39,42 +37,37 @@ type span struct {
 	bucket   func(at int64, loc *time.Location) (start, end int64)
 }
 
-func (s *Room) usage(c *serve.Call) (serve.Answer, error) {
-	key, err := request.CustomerInPath(c.R)
-	if err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) usage(c *serve.Call) (body client.Usage, err error) {
 	name, err := meterOf(c.Query)
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	// From the store and not from the catalog: usage stays when a customer is archived or
 	// its plan no longer has the meter.
-	customer, err := s.Store.GetCustomer(c.Ctx(), key)
+	customer, err := s.Store.GetCustomer(c.Ctx(), c.Key)
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	meter, err := s.Store.GetMeter(c.Ctx(), name)
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	p, err := s.periods(c.Ctx(), customer)
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	now, err := s.InstantOf(c.Ctx(), customer.Clock)
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	asked, err := spanOf(c.Query, now, p.Zone)
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	starts, fits := bucketStarts(asked, p.Zone)
 	if !fits {
-		return serve.Answer{}, problem.Invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
+		return body, problem.Invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
 	}
-	body := client.Usage{}
 	if customer.Clock != nil {
 		body.TestClock = customer.Clock.Key
 	}
@@ -83,26 +76,26 @@ func (s *Room) usage(c *serve.Call) (serve.Answer, error) {
 		for i := range levels {
 			body.Points = append(body.Points, respond.LevelPoint(starts[i], &levels[i]))
 		}
-		return serve.Answer{Status: http.StatusOK, Body: body}, err
+		return body, err
 	}
 	first, _ := p.Hour(asked.from)
 	hours, err := s.Engine.Usage(c.Ctx(), customer.ID, meter.ID, first, asked.to, MaxHours+1)
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	if len(hours) > MaxHours {
-		return serve.Answer{}, problem.Invalid("from", "there is more usage than one answer may read: ask for a shorter time")
+		return body, problem.Invalid("from", "there is more usage than one answer may read: ask for a shorter time")
 	}
 	archive, err := s.Engine.Archive(c.Ctx())
 	if err != nil {
-		return serve.Answer{}, err
+		return body, err
 	}
 	body.Points = bucketUsage(hours, starts)
 	if first < archive.GoneBefore {
 		body.ArchivedBefore = new(respond.Time(archive.GoneBefore))
 		body.Points = slices.DeleteFunc(body.Points, func(p client.UsagePoint) bool { return p.Start.Before(*body.ArchivedBefore) })
 	}
-	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+	return body, nil
 }
 
 func meterOf(q request.Query) (string, error) {
@@ -194,16 +187,10 @@ func (s *Room) periods(ctx context.Context, c *plans.Customer) (calendar.Periods
 
 // Routes are those of what a customer has left and used. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
-	return []serve.Route{
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/v1/customers/{key}/quota", Access: apidoc.EveryScope, Tag: "Backends", ID: "quota", Summary: "What a customer has left",
-			Params:   []apidoc.Param{request.AttributeParam},
-			Response: reflect.TypeFor[client.Quota](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
-		}, Handle: s.quota},
-		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/v1/customers/{key}/usage", Access: apidoc.EveryScope, Tag: "Backends", ID: "usage", Summary: "What a customer used",
-			Params:   usageParams,
-			Response: reflect.TypeFor[client.Usage](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
-		}, Handle: s.usage},
-	}
+	return serve.Tagged("Backends",
+		serve.Get(apidoc.EveryScope, "/v1/customers/{key}/quota", "quota", "What a customer has left", s.quota, serve.Same).
+			Described(nil, client.Quota{}).Takes(request.AttributeParam).Fails(problem.KindNotFound),
+		serve.Get(apidoc.EveryScope, "/v1/customers/{key}/usage", "usage", "What a customer used", s.usage, serve.Same).
+			Takes(usageParams...).Fails(problem.KindNotFound),
+	)
 }

@@ -4,17 +4,15 @@
 package webhooks
 
 import (
-	"net/http"
-	"reflect"
 	"time"
 
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
-	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/calendar"
+	"quotad/internal/plans"
 	"quotad/internal/webhooks"
 )
 
@@ -32,57 +30,33 @@ func show(w webhooks.Webhook) client.Webhook {
 	}
 }
 
-func (s *Room) create(c *serve.Call) (serve.Answer, error) {
-	var in client.WebhookRequest
-	if err := request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func showNew(w webhooks.Webhook, secret string) client.NewWebhook {
+	return client.NewWebhook{Webhook: show(w), Secret: secret}
+}
+
+func (s *Room) create(c *serve.Call, in client.WebhookRequest) (client.NewWebhook, error) {
 	w, secret, err := s.Webhooks.Create(c.Ctx(), in.URL, in.Types)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusCreated, Body: client.NewWebhook{Webhook: show(w), Secret: secret}}, nil
+	return showNew(w, secret), err
 }
 
-func (s *Room) list(c *serve.Call) (serve.Answer, error) {
-	list, err := s.Webhooks.List(c.Ctx(), c.Query.Page())
-	return serve.ListAnswer(list, err, show)
+func (s *Room) list(c *serve.Call) (*plans.List[webhooks.Webhook], error) {
+	return s.Webhooks.List(c.Ctx(), c.Query.Page())
 }
 
-func (s *Room) remove(c *serve.Call) (serve.Answer, error) {
-	id, err := request.NameInPath(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusNoContent}, s.Webhooks.Delete(c.Ctx(), id)
+func (s *Room) remove(c *serve.Call) error { return s.Webhooks.Delete(c.Ctx(), c.ID) }
+
+func (s *Room) rotate(c *serve.Call) (client.NewWebhook, error) {
+	w, secret, err := s.Webhooks.Rotate(c.Ctx(), c.ID)
+	return showNew(w, secret), err
 }
 
-func (s *Room) rotate(c *serve.Call) (serve.Answer, error) {
-	id, err := request.NameInPath(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	w, secret, err := s.Webhooks.Rotate(c.Ctx(), id)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusOK, Body: client.NewWebhook{Webhook: show(w), Secret: secret}}, nil
-}
-
-func (s *Room) test(c *serve.Call) (serve.Answer, error) {
-	id, err := request.NameInPath(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	is, err := s.Sender.Test(c.Ctx(), id)
-	if err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) test(c *serve.Call) (client.WebhookTest, error) {
+	is, err := s.Sender.Test(c.Ctx(), c.ID)
 	body := client.WebhookTest{Delivered: is.Failed == "", Error: respond.OrNull(is.Failed), Enabled: is.Enabled}
 	if is.Status > 0 {
 		body.Status = &is.Status
 	}
-	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+	return body, err
 }
 
 func showDelivery(d webhooks.Delivery) client.Delivery {
@@ -95,82 +69,47 @@ func showDelivery(d webhooks.Delivery) client.Delivery {
 	return body
 }
 
-func (s *Room) deliveries(c *serve.Call) (serve.Answer, error) {
-	id, err := request.NameInPath(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	list, err := s.Webhooks.Deliveries(c.Ctx(), id, c.Query.Page())
-	return serve.ListAnswer(list, err, showDelivery)
+func (s *Room) deliveries(c *serve.Call) (*plans.List[webhooks.Delivery], error) {
+	return s.Webhooks.Deliveries(c.Ctx(), c.ID, c.Query.Page())
 }
 
-func (s *Room) replay(c *serve.Call) (serve.Answer, error) {
-	id, err := request.NameInPath(c.R, "id")
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	var in client.ReplayRequest
-	if err := request.Decode(c.Body, &in); err != nil {
-		return serve.Answer{}, err
-	}
+func (s *Room) replay(c *serve.Call, in client.ReplayRequest) (is client.Replayed, err error) {
 	const rule = "must be an RFC 3339 time such as 2026-01-31T12:00:00Z"
 	from, err := calendar.ParseInstant(in.From)
 	if err != nil {
-		return serve.Answer{}, problem.Invalid("from", rule)
+		return is, problem.Invalid("from", rule)
 	}
 	var to int64
 	if in.To != nil {
 		if to, err = calendar.ParseInstant(*in.To); err != nil {
-			return serve.Answer{}, problem.Invalid("to", rule)
+			return is, problem.Invalid("to", rule)
 		}
 	} else if to, err = s.Now(c.Ctx()); err != nil {
-		return serve.Answer{}, err
+		return is, err
 	} else {
 		to += time.Second.Microseconds() // what is shown just now, by a clock that is a little ahead
 	}
 	switch {
 	case to <= from && in.To == nil:
-		return serve.Answer{}, problem.Invalid("from", "must be in the past: there is nothing to send again")
+		return is, problem.Invalid("from", "must be in the past: there is nothing to send again")
 	case to <= from:
-		return serve.Answer{}, problem.Invalid("to", "must be after from")
+		return is, problem.Invalid("to", "must be after from")
 	}
-	again, err := s.Webhooks.Replay(c.Ctx(), id, from, to)
-	if err != nil {
-		return serve.Answer{}, err
-	}
-	return serve.Answer{Status: http.StatusOK, Body: client.Replayed{Deliveries: again}}, nil
+	is.Deliveries, err = s.Webhooks.Replay(c.Ctx(), c.ID, from, to)
+	return is, err
 }
 
 // Routes are those of the room. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
-	const one = "/v1/webhooks/{id}"
-	gone, conflict := []*problem.Kind{problem.KindNotFound}, []*problem.Kind{problem.KindConflict}
-	made := reflect.TypeFor[client.NewWebhook]()
-	operation := func(method, pattern, id, summary string) apidoc.Operation {
-		return apidoc.Operation{
-			Method: method, Pattern: pattern, Access: apidoc.AdminOnly, Tag: "Events", ID: id, Summary: summary, Status: serve.OK200,
-			Problems: gone,
-		}
-	}
-	create, list := operation("POST", "/v1/webhooks", "createWebhook", "Create a webhook"), operation("GET", "/v1/webhooks", "listWebhooks", "List the webhooks")
-	create.Request, create.Response, create.Status, create.Problems = reflect.TypeFor[client.WebhookRequest](), made, serve.Created201, conflict
-	list.Params, list.Response, list.Problems = request.Paging, reflect.TypeFor[client.List[client.Webhook]](), nil
-	remove := operation("DELETE", one, "deleteWebhook", "Delete a webhook")
-	rotate := operation("POST", one+"/rotate", "rotateWebhook", "Give a webhook another secret")
-	remove.Status, rotate.Response = serve.Done204, made
-	test := operation("POST", one+"/test", "testWebhook", "Send a test to a webhook")
-	sent := operation("GET", one+"/deliveries", "listDeliveries", "List what was sent to a webhook")
-	test.Response = reflect.TypeFor[client.WebhookTest]()
-	sent.Params, sent.Response = request.Paging, reflect.TypeFor[client.List[client.Delivery]]()
-	replay := operation("POST", one+"/replay", "replayWebhook", "Send events to a webhook again")
-	replay.Request, replay.Response, replay.Problems = reflect.TypeFor[client.ReplayRequest](), reflect.TypeFor[client.Replayed](), append(conflict, gone...)
-	return []serve.Route{
-		{Operation: create, Handle: s.create},
-		{Operation: list, Handle: s.list},
-		{Operation: remove, Handle: s.remove},
-		{Operation: rotate, Handle: s.rotate},
-		{Operation: test, Handle: s.test},
-		{Operation: sent, Handle: s.deliveries},
-		{Operation: replay, Handle: s.replay},
-	}
+	const all, one = "/v1/webhooks", "/v1/webhooks/{id}"
+	admins, missing, conflict := apidoc.AdminOnly, problem.KindNotFound, problem.KindConflict
+	return serve.Tagged("Events",
+		serve.Create(admins, all, "createWebhook", "Create a webhook", s.create, serve.Same).Fails(conflict),
+		serve.List(admins, all, "listWebhooks", "List the webhooks", s.list, show),
+		serve.Delete(admins, one, "deleteWebhook", "Delete a webhook", s.remove).Fails(missing),
+		serve.Trigger(admins, one+"/rotate", "rotateWebhook", "Give a webhook another secret", s.rotate, serve.Same).Fails(missing),
+		serve.Trigger(admins, one+"/test", "testWebhook", "Send a test to a webhook", s.test, serve.Same).Fails(missing),
+		serve.List(admins, one+"/deliveries", "listDeliveries", "List what was sent to a webhook", s.deliveries, showDelivery).Fails(missing),
+		serve.Act(admins, one+"/replay", "replayWebhook", "Send events to a webhook again", s.replay, serve.Same).Fails(conflict, missing),
+	)
 }

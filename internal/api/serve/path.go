@@ -1,0 +1,77 @@
+package serve
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
+	"quotad/internal/billing"
+)
+
+// Path has the parameters of a route's path, checked. One that the pattern does not have is empty.
+type Path struct {
+	Key, Meter, Limit, ID string
+	N                     int
+}
+
+// namesIn are the names of the parameters of a pattern. It panics if Path has no field for one.
+func namesIn(pattern string) (names []string) {
+	for part := range strings.SplitSeq(pattern, "/") {
+		if name, is := strings.CutPrefix(part, "{"); is {
+			names = append(names, strings.TrimSuffix(name, "}"))
+		}
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return !slices.Contains([]string{"key", "meter", "limit", "id", "n"}, name) }) {
+		panic("serve.Path lacks a parameter of " + pattern)
+	}
+	return names
+}
+
+// readPath reads the parameter of a name. The error of an id or a number that cannot exist is that
+// of one that does not exist, so far as the pattern says which.
+func (c *Call) readPath(name string) (err error) {
+	of := func(prefix string) bool { return strings.HasPrefix(c.route.Pattern, prefix) }
+	switch {
+	case name == "key" && of("/v1/customers/"):
+		c.Key, err = request.CustomerInPath(c.r)
+	case name == "key":
+		c.Key, err = request.NameInPath(c.r, name)
+	case name == "meter":
+		c.Meter, err = request.NameInPath(c.r, name)
+	case name == "limit":
+		c.Limit, err = request.NameInPath(c.r, name)
+	case name == "n":
+		err = c.readNumber()
+	case of("/v1/keys/"), of("/v1/webhooks/"):
+		c.ID, err = request.NameInPath(c.r, name)
+	default:
+		c.ID, err = request.PathValue(c.r, name)
+		if err == nil && of("/v1/customers/") && request.CheckID(c.ID) != "" {
+			err = billing.ErrUnknownCredit
+		}
+	}
+	return err
+}
+
+// readNumber reads the number of a plan's version, or of a line or payment of an invoice.
+func (c *Call) readNumber() error {
+	text, err := request.PathValue(c.r, "n")
+	if err != nil {
+		return err
+	}
+	c.N, err = strconv.Atoi(text)
+	switch {
+	case strings.HasPrefix(c.route.Pattern, "/v1/plans/"):
+		if err != nil || c.N < 1 || c.N > math.MaxInt32 || strconv.Itoa(c.N) != text {
+			return problem.Invalid("n", "must be the number of a version, 1 or more, in digits")
+		}
+	case err != nil && strings.Contains(c.route.Pattern, "/lines/"):
+		return billing.ErrUnknownLine
+	case err != nil:
+		return billing.ErrUnknownPayment
+	}
+	return nil
+}
