@@ -22,53 +22,53 @@ type written struct {
 func (n *node) writes() []written {
 	const acme = "/v1/customers/acme"
 	return []written{
-		{"putMeter", "PUT", "/v1/meters/requests", `{"unit":"request"}`, "meters/requests", nil},
-		{"putPlan", "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"limits":[` + hourly + `],
+		{"meters.put", "PUT", "/v1/meters/requests", `{"unit":"request"}`, "meters/requests", nil},
+		{"plans.put", "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"limits":[` + hourly + `],
 			"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"}]}`, "plans/pro", nil},
-		{"putPlan", "PUT", "/v1/plans/free", `{"name":"Free","currency":"USD","interval":"month","limits":[],"prices":[]}`, "plans/free", nil},
-		{"putDraft", "PUT", "/v1/plans/pro/draft", `{"name":"Pro, perhaps"}`, "plans/pro/draft", nil},
-		{"deleteDraft", "DELETE", "/v1/plans/pro/draft", "", "plans/pro/draft", nil},
-		{"putClock", "PUT", "/v1/test-clocks/clock", `{"now":"2026-01-10T12:00:00Z"}`, "test-clocks/clock", nil},
-		{"putCustomer", "PUT", acme, `{"name":"Ada Lovelace","plan":"pro","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`, "customers/acme", nil},
-		{"putSeller", "PUT", "/v1/sellers/default", `{"name":"Us"}`, "sellers/default", nil},
-		{"putBilling", "PUT", acme + "/billing", `{"buyer":{"name":"Ada Lovelace"}}`, "customers/acme/billing", nil},
-		{"putOwnPrice", "PUT", acme + "/prices/requests", `{"model":"per_unit","unit_price":"0.02"}`, "customers/acme/prices/requests", nil},
-		{"putCap", "PUT", acme + "/caps/requests", `{"amount_minor":5000}`, "customers/acme/caps/requests", nil},
-		{"deleteCap", "DELETE", acme + "/caps/requests", "", "customers/acme/caps/requests", nil},
-		{"deleteOwnPrice", "DELETE", acme + "/prices/requests", "", "customers/acme/prices/requests", nil},
-		{"putOverride", "PUT", acme + "/overrides/hourly", `{"limit":7}`, "customers/acme/overrides/hourly", nil},
-		{"createPortalSession", "POST", "/v1/portal-sessions", `{"customer":"acme"}`, "customers/acme/portal-sessions", nil},
-		{"suspendCustomer", "PUT", acme + "/suspension", `{"reason":"Ada did not pay"}`, "customers/acme/suspension", nil},
-		{"resumeCustomer", "DELETE", acme + "/suspension", "", "customers/acme/suspension", nil},
-		{"putScheduledChange", "PUT", acme + "/scheduled-change", `{"plan":"pro"}`, "customers/acme/scheduled-change", nil},
-		{"deleteScheduledChange", "DELETE", acme + "/scheduled-change", "", "customers/acme/scheduled-change", nil},
-		{"requestPlan", "POST", acme + "/plan-requests", `{"plan":"free"}`, "customers/acme/plan-requests", nil},
-		{"deleteOverride", "DELETE", acme + "/overrides/hourly", "", "customers/acme/overrides/hourly", nil},
-		{"charge", "POST", acme + "/charges", `{"description":"Setup of Ada","amount_minor":500,"currency":"USD","id":"setup"}`, "customers/acme/charges/setup", nil},
-		{"grantCredit", "POST", acme + "/credits", `{"amount_minor":10,"currency":"USD","id":"welcome"}`, "customers/acme/credits/welcome", nil},
-		{"adjust", "POST", acme + "/adjustments", `{"meter":"requests","cost":3,"reason":"Ada asked","id":"adjusted"}`, "customers/acme/adjustments/adjusted", nil},
-		{"import", "POST", "/v1/imports", usageLine("i", 1, "2026-01-10T11:00:00Z"), "imports", []string{"Content-Type", "application/x-ndjson"}},
-		{"createKey", "POST", "/v1/keys", `{"name":"k","scope":"read"}`, "keys/{id}", nil},
-		{"revokeKey", "DELETE", "/v1/keys/{id}", "", "keys/{id}", nil},
-		{"finalizeInvoice", "POST", "/v1/invoices/{draft}/finalize", "", "invoices/{draft}", nil},
-		{"voidInvoice", "POST", "/v1/invoices/{draft}/void", `{"reason":"Ada said","reissue":true}`, "invoices/{draft}", nil},
-		{"finalizeInvoice", "POST", "/v1/invoices/{again}/finalize", "", "invoices/{again}", nil},
-		{"payInvoice", "POST", "/v1/invoices/{again}/pay", `{"reference":"Ada's transfer"}`, "invoices/{again}", nil},
-		{"reversePayment", "POST", "/v1/invoices/{again}/payments/1/reverse", `{"reason":"Ada's debit bounced","id":"b"}`, "invoices/{again}", nil},
-		{"grantCredit", "POST", acme + "/credits", `{"amount_minor":20,"currency":"USD","id":"later"}`, "customers/acme/credits/later", nil},
-		{"applyCredits", "POST", "/v1/invoices/{again}/apply-credits", "", "invoices/{again}", nil},
-		{"grantCredit", "POST", acme + "/credits", `{"amount_minor":20,"currency":"USD","id":"wrong"}`, "customers/acme/credits/wrong", nil},
-		{"withdrawCredit", "POST", acme + "/credits/wrong/withdraw", `{"reason":"Ada has it twice","id":"w"}`, "customers/acme/credits/wrong", nil},
+		{"plans.put", "PUT", "/v1/plans/free", `{"name":"Free","currency":"USD","interval":"month","limits":[],"prices":[]}`, "plans/free", nil},
+		{"drafts.put", "PUT", "/v1/plans/pro/draft", `{"name":"Pro, perhaps"}`, "plans/pro/draft", nil},
+		{"drafts.delete", "DELETE", "/v1/plans/pro/draft", "", "plans/pro/draft", nil},
+		{"testClocks.put", "PUT", "/v1/test-clocks/clock", `{"now":"2026-01-10T12:00:00Z"}`, "test-clocks/clock", nil},
+		{"customers.put", "PUT", acme, `{"name":"Ada Lovelace","plan":"pro","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`, "customers/acme", nil},
+		{"sellers.put", "PUT", "/v1/sellers/default", `{"name":"Us"}`, "sellers/default", nil},
+		{"billing.put", "PUT", acme + "/billing", `{"buyer":{"name":"Ada Lovelace"}}`, "customers/acme/billing", nil},
+		{"prices.put", "PUT", acme + "/prices/requests", `{"model":"per_unit","unit_price":"0.02"}`, "customers/acme/prices/requests", nil},
+		{"caps.put", "PUT", acme + "/caps/requests", `{"amount_minor":5000}`, "customers/acme/caps/requests", nil},
+		{"caps.delete", "DELETE", acme + "/caps/requests", "", "customers/acme/caps/requests", nil},
+		{"prices.delete", "DELETE", acme + "/prices/requests", "", "customers/acme/prices/requests", nil},
+		{"overrides.put", "PUT", acme + "/overrides/hourly", `{"limit":7}`, "customers/acme/overrides/hourly", nil},
+		{"portalSessions.create", "POST", "/v1/portal-sessions", `{"customer":"acme"}`, "customers/acme/portal-sessions", nil},
+		{"customers.suspend", "PUT", acme + "/suspension", `{"reason":"Ada did not pay"}`, "customers/acme/suspension", nil},
+		{"customers.resume", "DELETE", acme + "/suspension", "", "customers/acme/suspension", nil},
+		{"scheduledChange.put", "PUT", acme + "/scheduled-change", `{"plan":"pro"}`, "customers/acme/scheduled-change", nil},
+		{"scheduledChange.delete", "DELETE", acme + "/scheduled-change", "", "customers/acme/scheduled-change", nil},
+		{"planRequests.create", "POST", acme + "/plan-requests", `{"plan":"free"}`, "customers/acme/plan-requests", nil},
+		{"overrides.delete", "DELETE", acme + "/overrides/hourly", "", "customers/acme/overrides/hourly", nil},
+		{"charges.create", "POST", acme + "/charges", `{"description":"Setup of Ada","amount_minor":500,"currency":"USD","id":"setup"}`, "customers/acme/charges/setup", nil},
+		{"credits.grant", "POST", acme + "/credits", `{"amount_minor":10,"currency":"USD","id":"welcome"}`, "customers/acme/credits/welcome", nil},
+		{"adjustments.create", "POST", acme + "/adjustments", `{"meter":"requests","cost":3,"reason":"Ada asked","id":"adjusted"}`, "customers/acme/adjustments/adjusted", nil},
+		{"imports.create", "POST", "/v1/imports", usageLine("i", 1, "2026-01-10T11:00:00Z"), "imports", []string{"Content-Type", "application/x-ndjson"}},
+		{"keys.create", "POST", "/v1/keys", `{"name":"k","scope":"read"}`, "keys/{id}", nil},
+		{"keys.revoke", "DELETE", "/v1/keys/{id}", "", "keys/{id}", nil},
+		{"invoices.finalize", "POST", "/v1/invoices/{draft}/finalize", "", "invoices/{draft}", nil},
+		{"invoices.void", "POST", "/v1/invoices/{draft}/void", `{"reason":"Ada said","reissue":true}`, "invoices/{draft}", nil},
+		{"invoices.finalize", "POST", "/v1/invoices/{again}/finalize", "", "invoices/{again}", nil},
+		{"invoices.pay", "POST", "/v1/invoices/{again}/pay", `{"reference":"Ada's transfer"}`, "invoices/{again}", nil},
+		{"invoices.reversePayment", "POST", "/v1/invoices/{again}/payments/1/reverse", `{"reason":"Ada's debit bounced","id":"b"}`, "invoices/{again}", nil},
+		{"credits.grant", "POST", acme + "/credits", `{"amount_minor":20,"currency":"USD","id":"later"}`, "customers/acme/credits/later", nil},
+		{"invoices.applyCredits", "POST", "/v1/invoices/{again}/apply-credits", "", "invoices/{again}", nil},
+		{"credits.grant", "POST", acme + "/credits", `{"amount_minor":20,"currency":"USD","id":"wrong"}`, "customers/acme/credits/wrong", nil},
+		{"credits.withdraw", "POST", acme + "/credits/wrong/withdraw", `{"reason":"Ada has it twice","id":"w"}`, "customers/acme/credits/wrong", nil},
 		{
 			"creditInvoice", "POST", "/v1/invoices/{again}/credit-notes", `{"lines":[{"n":1,"amount_minor":1}],"reason":"x","to":"outside","id":"n"}`,
 			"invoices/{again}", nil,
 		},
-		{"createWebhook", "POST", "/v1/webhooks", `{"url":"http://127.0.0.1:9/x","types":["webhook.disabled"]}`, "webhooks/{hook}", nil},
-		{"rotateWebhook", "POST", "/v1/webhooks/{hook}/rotate", "", "webhooks/{hook}", nil},
-		{"testWebhook", "POST", "/v1/webhooks/{hook}/test", "", "webhooks/{hook}", nil},
-		{"replayWebhook", "POST", "/v1/webhooks/{hook}/replay", `{"from":"2026-01-10T12:00:00Z"}`, "webhooks/{hook}", nil},
-		{"deleteWebhook", "DELETE", "/v1/webhooks/{hook}", "", "webhooks/{hook}", nil},
-		{"archiveCustomer", "DELETE", acme, "", "customers/acme", nil},
+		{"webhooks.create", "POST", "/v1/webhooks", `{"url":"http://127.0.0.1:9/x","types":["webhook.disabled"]}`, "webhooks/{hook}", nil},
+		{"webhooks.rotateSecret", "POST", "/v1/webhooks/{hook}/rotate", "", "webhooks/{hook}", nil},
+		{"webhooks.test", "POST", "/v1/webhooks/{hook}/test", "", "webhooks/{hook}", nil},
+		{"webhooks.replay", "POST", "/v1/webhooks/{hook}/replay", `{"from":"2026-01-10T12:00:00Z"}`, "webhooks/{hook}", nil},
+		{"webhooks.delete", "DELETE", "/v1/webhooks/{hook}", "", "webhooks/{hook}", nil},
+		{"customers.archive", "DELETE", acme, "", "customers/acme", nil},
 	}
 }
 
@@ -90,10 +90,10 @@ func (w *written) send(n *node, names map[string]string) (got reply, id string) 
 	if got.status >= 300 {
 		n.t.Fatalf("%s: %d %s", w.route, got.status, got.text)
 	}
-	if made, ok := got.json["id"].(string); ok && w.route == "createKey" {
+	if made, ok := got.json["id"].(string); ok && w.route == "keys.create" {
 		names["{id}"], w.target = made, "keys/"+made
 	}
-	if made, ok := got.json["id"].(string); ok && w.route == "createWebhook" {
+	if made, ok := got.json["id"].(string); ok && w.route == "webhooks.create" {
 		names["{hook}"], w.target = made, "webhooks/"+made
 	}
 	return got, id
@@ -125,7 +125,7 @@ func TestEveryWriteIsAudited(t *testing.T) {
 				}
 			}
 		}
-		if want := map[bool]int{true: 2, false: 1}[w.route == "import"]; found < want || len(n.entries(""))-len(before) < want {
+		if want := map[bool]int{true: 2, false: 1}[w.route == "imports.create"]; found < want || len(n.entries(""))-len(before) < want {
 			t.Errorf("%s left %d entries", w.route, found)
 		}
 	}
@@ -218,7 +218,7 @@ func TestAuditForgetsTheErased(t *testing.T) {
 	names, secret := map[string]string{}, ""
 	for _, w := range n.writes() {
 		got, _ := w.send(n, names)
-		if w.route == "createKey" {
+		if w.route == "keys.create" {
 			secret = got.json["secret"].(string)
 		}
 	}

@@ -28,7 +28,7 @@ func (n *node) holdType(op *openapi3.Operation, got reply) {
 	switch {
 	case got.json["type"] == respond.QuotaExceeded:
 		types = []reflect.Type{reflect.TypeFor[client.Refusal]()}
-	case got.status < 400 && rt.ID == "hitBatch":
+	case got.status < 400 && rt.ID == "hits.createBatch":
 		n.holdBatch(got)
 		return
 	case got.status < 400:

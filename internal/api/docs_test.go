@@ -26,7 +26,7 @@ func TestExamplesWork(t *testing.T) {
 			if (rt.Request != nil) != (x.Request != "") || (rt.Response != nil) != (x.Response != "") || strings.Contains(rt.Pattern, "{") != (x.Path != "") {
 				t.Errorf("%s: its example does not fit it", rt.ID)
 			}
-			if rt.Method == "DELETE" || needInvoices.MatchString(rt.Pattern) || rt.ID == "testWebhook" { // that would be sent to the internet
+			if rt.Method == "DELETE" || needInvoices.MatchString(rt.Pattern) || rt.ID == "webhooks.test" { // that would be sent to the internet
 				continue
 			}
 			path := strings.NewReplacer("{key}", x.Path, "{n}", "1", "{limit}", "hourly", "{meter}", "requests", "{name}", x.Path, "{id}",
@@ -35,7 +35,7 @@ func TestExamplesWork(t *testing.T) {
 			if got.status >= 300 {
 				t.Errorf("%s: %d %s", rt.ID, got.status, got.text)
 			}
-			if rt.ID == "reserve" || rt.ID == "createWebhook" {
+			if rt.ID == "reservations.create" || rt.ID == "webhooks.create" {
 				reservation, _ = got.json["id"].(string)
 			}
 		}

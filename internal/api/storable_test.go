@@ -46,7 +46,7 @@ func TestTextsThatCannotBeStored(t *testing.T) {
 		}
 		for _, body := range spoiled(t, x.Request) {
 			got := n.do(rt.Method, path, body)
-			if rt.ID == "hitBatch" { // says of each hit what is wrong with it
+			if rt.ID == "hits.createBatch" { // says of each hit what is wrong with it
 				if !strings.Contains(got.text, `"status":422`) {
 					t.Errorf("%s: %s", body, got.text)
 				}

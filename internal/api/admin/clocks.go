@@ -41,8 +41,8 @@ func (s *Room) listClocks(c *serve.Call) (*plans.List[model.TestClock], error) {
 func (s *Room) clockRoutes() []serve.Route {
 	const clocks, one = "/v1/test-clocks", "/v1/test-clocks/{key}"
 	return serve.Tagged("Test clocks",
-		serve.Put(apidoc.AdminOnly, one, "putClock", "Create or set a test clock", s.putClock, showClock).Fails(problem.KindArchived),
-		serve.Get(apidoc.AdminOnly, one, "getClock", "Get a test clock", s.getClock, showClock).Fails(problem.KindNotFound),
-		serve.List(apidoc.AdminOnly, clocks, "listClocks", "List the test clocks", s.listClocks, showClock),
+		serve.Put(apidoc.AdminOnly, one, "testClocks.put", "Create or set a test clock", s.putClock, showClock).Fails(problem.KindArchived),
+		serve.Get(apidoc.AdminOnly, one, "testClocks.get", "Get a test clock", s.getClock, showClock).Fails(problem.KindNotFound),
+		serve.List(apidoc.AdminOnly, clocks, "testClocks.list", "List the test clocks", s.listClocks, showClock),
 	)
 }

@@ -93,17 +93,17 @@ func (s *Room) deleteSuspension(c *serve.Call) error { return s.Store.Resume(c.C
 func (s *Room) customerRoutes() []serve.Route {
 	const customers, one, suspension = "/v1/customers", "/v1/customers/{key}", "/v1/customers/{key}/suspension"
 	return serve.Tagged("Customers",
-		serve.Put(apidoc.AdminOnly, one, "putCustomer", "Write a customer", s.putCustomer, showCustomer).
+		serve.Put(apidoc.AdminOnly, one, "customers.put", "Write a customer", s.putCustomer, showCustomer).
 			Defaults(customerRequest{Timezone: "UTC"}).Fails(problem.KindConflict).Fails(serve.Preconditions...),
-		serve.Get(apidoc.Readers, one, "getCustomer", "Get a customer", s.getCustomer, showCustomer).Fails(problem.KindNotFound),
-		serve.List(apidoc.Readers, customers, "listCustomers", "List the customers", s.listCustomers, showCustomer).Takes(
+		serve.Get(apidoc.Readers, one, "customers.get", "Get a customer", s.getCustomer, showCustomer).Fails(problem.KindNotFound),
+		serve.List(apidoc.Readers, customers, "customers.list", "List the customers", s.listCustomers, showCustomer).Takes(
 			apidoc.Param{Name: "prefix", Type: "string", Doc: "What the keys begin with."},
 			apidoc.Param{Name: "search", Type: "string", Doc: "What the key begins with, or words of the name, in any case."},
 		),
-		serve.DeleteShown(apidoc.AdminOnly, one, "archiveCustomer", "Archive a customer", s.archiveCustomer, showCustomer).Takes(
+		serve.DeleteShown(apidoc.AdminOnly, one, "customers.archive", "Archive a customer", s.archiveCustomer, showCustomer).Takes(
 			apidoc.Param{Name: "erase", Type: "boolean", Doc: "`true` also removes what identifies a person. There is no way back."},
 		).Fails(problem.KindNotFound),
-		serve.Replace(apidoc.AdminOnly, suspension, "suspendCustomer", "Suspend a customer", s.putSuspension, serve.Same).Fails(refused...),
-		serve.Delete(apidoc.AdminOnly, suspension, "resumeCustomer", "End a suspension", s.deleteSuspension).Fails(refused...),
+		serve.Replace(apidoc.AdminOnly, suspension, "customers.suspend", "Suspend a customer", s.putSuspension, serve.Same).Fails(refused...),
+		serve.Delete(apidoc.AdminOnly, suspension, "customers.resume", "End a suspension", s.deleteSuspension).Fails(refused...),
 	)
 }

@@ -32,8 +32,8 @@ func (s *Room) revokeKey(c *serve.Call) error { return s.Store.RevokeKey(c.Ctx()
 
 func (s *Room) keyRoutes() []serve.Route {
 	return serve.Tagged("Keys",
-		serve.Create(apidoc.AdminOnly, "/v1/keys", "createKey", "Create a key", s.createKey, serve.Same),
-		serve.List(apidoc.AdminOnly, "/v1/keys", "listKeys", "List the keys", s.listKeys, showKey),
-		serve.Delete(apidoc.AdminOnly, "/v1/keys/{id}", "revokeKey", "Revoke a key", s.revokeKey).Fails(problem.KindNotFound),
+		serve.Create(apidoc.AdminOnly, "/v1/keys", "keys.create", "Create a key", s.createKey, serve.Same),
+		serve.List(apidoc.AdminOnly, "/v1/keys", "keys.list", "List the keys", s.listKeys, showKey),
+		serve.Delete(apidoc.AdminOnly, "/v1/keys/{id}", "keys.revoke", "Revoke a key", s.revokeKey).Fails(problem.KindNotFound),
 	)
 }

@@ -27,8 +27,8 @@ func (s *Room) listMeters(c *serve.Call) (*plans.List[plans.Meter], error) {
 func (s *Room) meterRoutes() []serve.Route {
 	const meters, one = "/v1/meters", "/v1/meters/{key}"
 	return serve.Tagged("Meters",
-		serve.Put(apidoc.AdminOnly, one, "putMeter", "Declare a meter", s.putMeter, showMeter).Fails(problem.KindConflict),
-		serve.Get(apidoc.Readers, one, "getMeter", "Get a meter", s.getMeter, showMeter).Fails(problem.KindNotFound),
-		serve.List(apidoc.Readers, meters, "listMeters", "List the meters", s.listMeters, showMeter),
+		serve.Put(apidoc.AdminOnly, one, "meters.put", "Declare a meter", s.putMeter, showMeter).Fails(problem.KindConflict),
+		serve.Get(apidoc.Readers, one, "meters.get", "Get a meter", s.getMeter, showMeter).Fails(problem.KindNotFound),
+		serve.List(apidoc.Readers, meters, "meters.list", "List the meters", s.listMeters, showMeter),
 	)
 }

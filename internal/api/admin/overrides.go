@@ -32,8 +32,8 @@ func (s *Room) overrideRoutes() []serve.Route {
 	const overrides, one = "/v1/customers/{key}/overrides", "/v1/customers/{key}/overrides/{limit}"
 	none := client.OverrideRequest{Limit: model.NoLimit} // which is refused; 0 would mean a closed limit
 	return serve.Tagged("Customers",
-		serve.Put(apidoc.Supporters, one, "putOverride", "Override a limit for a customer", s.putOverride, showOverride).Defaults(none).Fails(refused...),
-		serve.Delete(apidoc.Supporters, one, "deleteOverride", "End an override", s.deleteOverride).Fails(refused...),
-		serve.List(apidoc.Readers, overrides, "listOverrides", "List a customer's overrides", s.listOverrides, showOverride).Fails(problem.KindNotFound),
+		serve.Put(apidoc.Supporters, one, "overrides.put", "Override a limit for a customer", s.putOverride, showOverride).Defaults(none).Fails(refused...),
+		serve.Delete(apidoc.Supporters, one, "overrides.delete", "End an override", s.deleteOverride).Fails(refused...),
+		serve.List(apidoc.Readers, overrides, "overrides.list", "List a customer's overrides", s.listOverrides, showOverride).Fails(problem.KindNotFound),
 	)
 }

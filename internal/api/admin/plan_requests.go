@@ -21,8 +21,8 @@ func (s *Room) listPlanRequests(c *serve.Call) ([]plans.PlanRequest, error) {
 func (s *Room) planRequestRoutes() []serve.Route {
 	const requests = "/v1/customers/{key}/plan-requests"
 	return serve.Tagged("Customers",
-		serve.Act(apidoc.Supporters, requests, "requestPlan", "Tell that a customer asks for a plan", s.requestPlan, showPlanRequest).Fails(refused...),
-		serve.ListAll(apidoc.Readers, requests, "listPlanRequests", "List the plans that a customer asked for", s.listPlanRequests, showPlanRequest).
+		serve.Act(apidoc.Supporters, requests, "planRequests.create", "Tell that a customer asks for a plan", s.requestPlan, showPlanRequest).Fails(refused...),
+		serve.ListAll(apidoc.Readers, requests, "planRequests.list", "List the plans that a customer asked for", s.listPlanRequests, showPlanRequest).
 			Fails(problem.KindNotFound),
 	)
 }

@@ -35,10 +35,10 @@ func (s *Room) listVersions(c *serve.Call) (*plans.List[*plans.Plan], error) {
 func (s *Room) planRoutes() []serve.Route {
 	const all, one = "/v1/plans", "/v1/plans/{key}"
 	return serve.Tagged("Plans",
-		serve.Put(apidoc.AdminOnly, one, "putPlan", "Write a version of a plan", s.putPlan, showPlan).Fails(serve.Preconditions...),
-		serve.Get(apidoc.Readers, one, "getPlan", "Get a plan", s.getPlan, showPlan).Fails(problem.KindNotFound),
-		serve.List(apidoc.Readers, all, "listPlans", "List the plans", s.listPlans, showPlan),
-		serve.List(apidoc.Readers, one+"/versions", "listVersions", "List the versions of a plan", s.listVersions, showPlan).Fails(problem.KindNotFound),
-		serve.Get(apidoc.Readers, one+"/versions/{n}", "getVersion", "Get a version of a plan", s.getVersion, showPlan).Fails(problem.KindNotFound),
+		serve.Put(apidoc.AdminOnly, one, "plans.put", "Write a version of a plan", s.putPlan, showPlan).Fails(serve.Preconditions...),
+		serve.Get(apidoc.Readers, one, "plans.get", "Get a plan", s.getPlan, showPlan).Fails(problem.KindNotFound),
+		serve.List(apidoc.Readers, all, "plans.list", "List the plans", s.listPlans, showPlan),
+		serve.List(apidoc.Readers, one+"/versions", "plans.listVersions", "List the versions of a plan", s.listVersions, showPlan).Fails(problem.KindNotFound),
+		serve.Get(apidoc.Readers, one+"/versions/{n}", "plans.getVersion", "Get a version of a plan", s.getVersion, showPlan).Fails(problem.KindNotFound),
 	)
 }

@@ -24,7 +24,7 @@ type Portal struct {
 }
 
 func (s *Room) portalRoutes() []serve.Route {
-	return serve.Tagged("Portal", serve.Create(apidoc.Supporters, "/v1/portal-sessions", "createPortalSession", "Make a link into a customer's portal",
+	return serve.Tagged("Portal", serve.Create(apidoc.Supporters, "/v1/portal-sessions", "portalSessions.create", "Make a link into a customer's portal",
 		s.createPortalSession, serve.Same).Defaults(portalRequest{Path: "/portal", Theme: plans.ThemeAuto}).Fails(problem.KindNotFound))
 }
 

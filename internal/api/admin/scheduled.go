@@ -32,8 +32,8 @@ func (s *Room) deleteScheduled(c *serve.Call) error { return s.Store.DropSchedul
 func (s *Room) scheduledRoutes() []serve.Route {
 	const one = "/v1/customers/{key}/scheduled-change"
 	return serve.Tagged("Customers",
-		serve.Put(apidoc.AdminOnly, one, "putScheduledChange", "Schedule a change of plan", s.putScheduled, showScheduled).Fails(refused...),
-		serve.Get(apidoc.Readers, one, "getScheduledChange", "Get the scheduled change of plan", s.getScheduled, showScheduled).Fails(problem.KindNotFound),
-		serve.Delete(apidoc.AdminOnly, one, "deleteScheduledChange", "Drop the scheduled change of plan", s.deleteScheduled).Fails(refused...),
+		serve.Put(apidoc.AdminOnly, one, "scheduledChange.put", "Schedule a change of plan", s.putScheduled, showScheduled).Fails(refused...),
+		serve.Get(apidoc.Readers, one, "scheduledChange.get", "Get the scheduled change of plan", s.getScheduled, showScheduled).Fails(problem.KindNotFound),
+		serve.Delete(apidoc.AdminOnly, one, "scheduledChange.delete", "Drop the scheduled change of plan", s.deleteScheduled).Fails(refused...),
 	)
 }

@@ -13,8 +13,8 @@ type Example struct {
 // Examples are those of all operations, by the operation's id. On the demo of
 // quotad serve --demo the requests can be pasted as they are.
 var Examples = map[string]Example{
-	"authorize": {Query: "?meter=requests", Headers: []string{"X-Quotad-Customer", "acme"}},
-	"hit": {
+	"hits.authorize": {Query: "?meter=requests", Headers: []string{"X-Quotad-Customer", "acme"}},
+	"hits.create": {
 		Request: `{"customer": "acme", "meter": "requests", "cost": 1}`,
 		Response: `{
   "allowed": true, "customer": "acme", "meter": "requests", "cost": 1,
@@ -26,7 +26,7 @@ var Examples = map[string]Example{
   ]
 }`,
 	},
-	"hitBatch": {
+	"hits.createBatch": {
 		Request: `{"hits": [
   {"customer": "acme", "meter": "requests", "cost": 2},
   {"customer": "nobody", "meter": "requests"}
@@ -43,7 +43,7 @@ var Examples = map[string]Example{
    "detail": "there is no customer \"nobody\", or it is archived for good: a new one is made with PUT /v1/customers/nobody"}
 ]}`,
 	},
-	"refund": {
+	"refunds.create": {
 		Request: `{"customer": "acme", "meter": "requests", "cost": 1, "id": "order-4711-refund"}`,
 		Response: `{
   "customer": "acme", "meter": "requests", "cost": 1, "refunded": 1,
@@ -55,7 +55,7 @@ var Examples = map[string]Example{
   ]
 }`,
 	},
-	"putLevel": {
+	"levels.put": {
 		Path:    "acme",
 		Request: `{"level": 4}`,
 		Response: `{
@@ -68,7 +68,7 @@ var Examples = map[string]Example{
   ]
 }`,
 	},
-	"reserve": {
+	"reservations.create": {
 		Request: `{"customer": "acme", "meter": "requests", "cost": 3, "ttl_ms": 60000}`,
 		Response: `{
   "id": "` + reservationExample + `", "expires_at": "2026-11-20T06:01:00.123456Z",
@@ -81,7 +81,7 @@ var Examples = map[string]Example{
   ]
 }`,
 	},
-	"commit": {
+	"reservations.commit": {
 		Path: reservationExample, Request: `{"cost": 2}`,
 		Response: `{
   "id": "` + reservationExample + `", "customer": "acme", "meter": "requests",
@@ -94,15 +94,15 @@ var Examples = map[string]Example{
   ]
 }`,
 	},
-	"release": {Path: reservationExample},
-	"listReservations": {
+	"reservations.release": {Path: reservationExample},
+	"reservations.list": {
 		Path: "acme", Query: "?meter=requests",
 		Response: `{"items": [
   {"id": "` + reservationExample + `", "meter": "requests", "cost": 3, "attributes": {},
    "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": "2026-11-20T06:01:00.123456Z"}
 ], "next_cursor": null}`,
 	},
-	"import": {
+	"imports.create": {
 		Request: `{"id": "old-1", "customer": "acme", "meter": "requests", "cost": 1200, "at": "2026-01-31T12:00:00Z"}
 {"id": "old-2", "customer": "acme", "meter": "requests", "limit": "hourly", "used": 3}
 {"id": "old-3", "customer": "nobody", "meter": "requests", "limit": "hourly", "used": 3}`,
@@ -112,7 +112,7 @@ var Examples = map[string]Example{
    "field": "customer"}
 ], "lines": 3, "imported": 2, "replayed": 0, "failed": 1}`,
 	},
-	"quota": {
+	"quota.get": {
 		Path: "acme",
 		Response: `{
   "customer": "acme", "plan": "demo", "plan_version": 1,
@@ -130,22 +130,22 @@ var Examples = map[string]Example{
   ]
 }`,
 	},
-	"usage": {
+	"usage.get": {
 		Path: "acme", Query: "?meter=requests&granularity=day",
 		Response: `{"points": [{"start": "2026-11-20T00:00:00Z", "admitted": 3, "denied": 0}]}`,
 	},
-	"putMeter": {
+	"meters.put": {
 		Path: "requests", Request: `{"unit": "request", "name": "API requests"}`,
 		Response: meterExample,
 	},
-	"putDraft": {
+	"drafts.put": {
 		Path:     "starter",
 		Request:  `{"name": "Starter", "currency": "USD", "interval": "month", "limits": []}`,
 		Response: draftExample,
 	},
-	"getDraft":    {Path: "starter", Response: draftExample},
-	"deleteDraft": {Path: "starter"},
-	"playDraft": {
+	"drafts.get":    {Path: "starter", Response: draftExample},
+	"drafts.delete": {Path: "starter"},
+	"drafts.play": {
 		Path:    "starter",
 		Request: `{"meter": "requests", "traffic": {"pattern": "steady", "window": "1m", "windows": 1, "steady": 1}}`,
 		Response: `{
@@ -156,7 +156,7 @@ var Examples = map[string]Example{
   }
 }`,
 	},
-	"compareDraft": {
+	"drafts.compare": {
 		Path:    "starter",
 		Request: `{"customer": "acme"}`,
 		Response: `{
@@ -172,9 +172,9 @@ var Examples = map[string]Example{
   "notes": [{"name": "retries", "text": "Refused units count every retry."}]
 }`,
 	},
-	"getMeter":   {Path: "requests", Response: meterExample},
-	"listMeters": {Response: `{"items": [` + meterExample + `], "next_cursor": null}`},
-	"putPlan": {
+	"meters.get":   {Path: "requests", Response: meterExample},
+	"meters.list": {Response: `{"items": [` + meterExample + `], "next_cursor": null}`},
+	"plans.put": {
 		Path: "starter",
 		Request: `{
   "name": "Starter", "currency": "USD", "interval": "month", "base_price_minor": 900,
@@ -190,11 +190,11 @@ var Examples = map[string]Example{
 }`,
 		Response: planExample,
 	},
-	"getPlan":      {Path: "starter", Response: planExample},
-	"listPlans":    {Response: `{"items": [` + planExample + `], "next_cursor": null}`},
-	"listVersions": {Path: "starter", Response: `{"items": [` + planExample + `], "next_cursor": null}`},
-	"getVersion":   {Path: "starter", Response: planExample},
-	"putCustomer": {
+	"plans.get":      {Path: "starter", Response: planExample},
+	"plans.list":    {Response: `{"items": [` + planExample + `], "next_cursor": null}`},
+	"plans.listVersions": {Path: "starter", Response: `{"items": [` + planExample + `], "next_cursor": null}`},
+	"plans.getVersion":   {Path: "starter", Response: planExample},
+	"customers.put": {
 		Path: "initech",
 		Request: `{
   "name": "Initech", "plan": "starter", "timezone": "Europe/Berlin",
@@ -203,10 +203,10 @@ var Examples = map[string]Example{
 }`,
 		Response: customerExample,
 	},
-	"getCustomer":     {Path: "initech", Response: customerExample},
-	"listCustomers":   {Response: `{"items": [` + customerExample + `], "next_cursor": null}`},
-	"archiveCustomer": {Path: "initech", Response: erasedExample},
-	"adjust": {
+	"customers.get":     {Path: "initech", Response: customerExample},
+	"customers.list":   {Response: `{"items": [` + customerExample + `], "next_cursor": null}`},
+	"customers.archive": {Path: "initech", Response: erasedExample},
+	"adjustments.create": {
 		Path:    "initech",
 		Request: `{"meter": "requests", "cost": -2, "reason": "counted twice by the old gateway", "id": "ticket-4711"}`,
 		Response: `{
@@ -214,25 +214,25 @@ var Examples = map[string]Example{
   "at": "2026-11-20T06:00:00.123456Z", "replayed": false
 }`,
 	},
-	"putOverride": {
+	"overrides.put": {
 		Path: "initech", Request: `{"limit": 8000, "expires_at": "2036-01-01T00:00:00Z"}`,
 		Response: overrideExample,
 	},
-	"suspendCustomer": {
+	"customers.suspend": {
 		Path: "initech", Request: `{"reason": "The invoice of October is not paid."}`,
 		Response: `{"reason": "The invoice of October is not paid.", "at": "2026-11-20T06:00:00.123456Z"}`,
 	},
-	"resumeCustomer": {Path: "initech"},
-	"putScheduledChange": {
+	"customers.resume": {Path: "initech"},
+	"scheduledChange.put": {
 		Path: "initech", Request: `{"plan": "pro"}`,
 		Response: `{"plan": "pro", "plan_version": 3, "at": "2036-12-01T00:00:00Z"}`,
 	},
-	"requestPlan": {
+	"planRequests.create": {
 		Path: "initech", Request: `{"plan": "pro"}`,
 		Response: `{"plan": "pro", "at": "2026-11-20T06:00:00.123456Z"}`,
 	},
-	"listPlanRequests": {Path: "initech", Response: `{"items": [{"plan": "pro", "at": "2026-11-20T06:00:00.123456Z"}], "next_cursor": null}`},
-	"previewChange": {
+	"planRequests.list": {Path: "initech", Response: `{"items": [{"plan": "pro", "at": "2026-11-20T06:00:00.123456Z"}], "next_cursor": null}`},
+	"customers.preview": {
 		Path: "initech", Request: `{"plan": "pro", "change": "limits_now"}`,
 		Response: `{"at": "2026-11-20T06:00:00.123456Z", "invoice": null, "upcoming": ` + invoiceExample + `, "limits": [
   {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
@@ -241,14 +241,14 @@ var Examples = map[string]Example{
    "meter": "requests", "reserved": 0}
 ]}`,
 	},
-	"getScheduledChange":    {Path: "initech", Response: `{"plan": "pro", "plan_version": 3, "at": "2036-12-01T00:00:00Z"}`},
-	"deleteScheduledChange": {Path: "initech"},
-	"deleteOverride":        {Path: "initech"},
-	"listOverrides":         {Path: "initech", Response: `{"items": [` + overrideExample + `], "next_cursor": null}`},
-	"putClock":              {Path: "january", Request: `{"now": "2026-01-31T23:59:00Z"}`, Response: clockExample},
-	"getClock":              {Path: "january", Response: clockExample},
-	"listClocks":            {Response: `{"items": [` + clockExample + `], "next_cursor": null}`},
-	"createKey": {
+	"scheduledChange.get":    {Path: "initech", Response: `{"plan": "pro", "plan_version": 3, "at": "2036-12-01T00:00:00Z"}`},
+	"scheduledChange.delete": {Path: "initech"},
+	"overrides.delete":        {Path: "initech"},
+	"overrides.list":         {Path: "initech", Response: `{"items": [` + overrideExample + `], "next_cursor": null}`},
+	"testClocks.put":              {Path: "january", Request: `{"now": "2026-01-31T23:59:00Z"}`, Response: clockExample},
+	"testClocks.get":              {Path: "january", Response: clockExample},
+	"testClocks.list":            {Response: `{"items": [` + clockExample + `], "next_cursor": null}`},
+	"keys.create": {
 		Request: `{"name": "shop backend", "scope": "backend", "expires_at": "2036-01-01T00:00:00Z"}`,
 		Response: `{
   "id": "key_UCv9xkpQkUuJ", "name": "shop backend", "scope": "backend",
@@ -256,47 +256,47 @@ var Examples = map[string]Example{
   "used_on": null, "secret": "qk_…"
 }`,
 	},
-	"listKeys": {Response: `{"items": [
+	"keys.list": {Response: `{"items": [
   {"id": "key_UCv9xkpQkUuJ", "name": "shop backend", "scope": "backend",
    "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": null, "used_on": "2026-11-20"}
 ], "next_cursor": null}`},
-	"refusals": {Path: "acme", Query: "?meter=requests", Response: `{"items": [
+	"refusals.list": {Path: "acme", Query: "?meter=requests", Response: `{"items": [
   {"limit": "hourly", "meter": "requests", "from": "2026-11-20T06:12:00.5Z", "to": "2026-11-20T06:31:07.25Z",
    "units": 812, "admitted_at": "2026-11-20T07:00:00Z"}
 ], "next_cursor": null}`},
-	"listAudit": {Query: "?target=customers/acme", Response: `{"items": [
+	"audit.list": {Query: "?target=customers/acme", Response: `{"items": [
   {"id": 4711, "at": "2026-11-20T06:00:00.123456Z", "actor": "key_UCv9xkpQkUuJ", "actor_name": "back office",
    "action": "create", "target": "customers/acme/overrides/hourly",
    "before": null, "after": {"limit": 9000, "expires_at": null}, "request_id": "req_kV2nQfR1b0uT3cXy"}
 ], "next_cursor": null}`},
-	"listEvents": {Query: "?after=4710&type=invoice.finalized", Response: `{"items": [
+	"events.list": {Query: "?after=4710&type=invoice.finalized", Response: `{"items": [
   {"id": 4711, "type": "invoice.finalized", "at": "2026-12-01T01:00:10Z", "customer": "acme", "test_clock": null,
    "data": {"id": "019b3f1c-5d1c-7a3e-9f6b-2f1f7f0d6a11", "number": "INV-17", "kind": "period", "status": "finalized",
     "currency": "USD", "total_minor": 2380, "amount_due_minor": 2380, "credited_minor": 0}}
 ], "next_cursor": null}`},
-	"createWebhook": {
+	"webhooks.create": {
 		Request: `{"url": "https://example.com/quotad", "types": ["invoice.finalized", "invoice.paid"]}`,
 		Response: `{"id": "wh_UCv9xkpQkUuJ", "url": "https://example.com/quotad", "types": ["invoice.finalized", "invoice.paid"],
   "created_at": "2026-11-20T06:00:00.123456Z", "old_secret_until": null, "failing_since": null, "disabled_at": null, "disabled_for": null,
   "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}`,
 	},
-	"listWebhooks": {Response: `{"items": [
+	"webhooks.list": {Response: `{"items": [
   {"id": "wh_UCv9xkpQkUuJ", "url": "https://example.com/quotad", "types": [],
    "created_at": "2026-11-20T06:00:00.123456Z", "old_secret_until": null, "failing_since": null, "disabled_at": null, "disabled_for": null}
 ], "next_cursor": null}`},
-	"deleteWebhook": {Path: "wh_UCv9xkpQkUuJ"},
-	"rotateWebhook": {Path: "wh_UCv9xkpQkUuJ", Response: `{"id": "wh_UCv9xkpQkUuJ", "url": "https://example.com/quotad", "types": [],
+	"webhooks.delete": {Path: "wh_UCv9xkpQkUuJ"},
+	"webhooks.rotateSecret": {Path: "wh_UCv9xkpQkUuJ", Response: `{"id": "wh_UCv9xkpQkUuJ", "url": "https://example.com/quotad", "types": [],
   "created_at": "2026-11-20T06:00:00.123456Z", "old_secret_until": "2026-11-22T06:00:00.123456Z", "failing_since": null,
   "disabled_at": null, "disabled_for": null,
   "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}`},
-	"testWebhook": {Path: "wh_UCv9xkpQkUuJ", Response: `{"delivered": false, "status": 500, "error": "the answer is 500", "enabled": false}`},
-	"listDeliveries": {Path: "wh_UCv9xkpQkUuJ", Response: `{"items": [
+	"webhooks.test": {Path: "wh_UCv9xkpQkUuJ", Response: `{"delivered": false, "status": 500, "error": "the answer is 500", "enabled": false}`},
+	"webhooks.listDeliveries": {Path: "wh_UCv9xkpQkUuJ", Response: `{"items": [
   {"event": 4711, "type": "invoice.finalized", "state": "waiting", "attempts": 2, "due_at": "2026-11-20T06:00:35Z",
    "last_at": "2026-11-20T06:00:05.5Z", "status": 503, "error": "the answer is 503"}
 ], "next_cursor": null}`},
-	"replayWebhook": {Path: "wh_UCv9xkpQkUuJ", Request: `{"from": "2026-11-20T06:00:00Z", "to": "2026-11-20T09:00:00Z"}`, Response: `{"deliveries": 37}`},
-	"revokeKey":     {Path: "key_UCv9xkpQkUuJ"},
-	"overview": {Response: `{
+	"webhooks.replay": {Path: "wh_UCv9xkpQkUuJ", Request: `{"from": "2026-11-20T06:00:00Z", "to": "2026-11-20T09:00:00Z"}`, Response: `{"deliveries": 37}`},
+	"keys.revoke":     {Path: "key_UCv9xkpQkUuJ"},
+	"overview.get": {Response: `{
   "at": "2026-11-20T06:00:00.123456Z", "failed": [],
   "concerns": [{"name": "node_silent", "text": "Node web-2:8080 has not been heard of for 3 minutes. It was killed, or cannot write to the database."}],
   "decisions": {
@@ -321,9 +321,9 @@ var Examples = map[string]Example{
   },
   "books": {"checked_at": "2026-11-20T03:00:07Z", "disagreeing": [], "overdue_invoices": 0, "blocked_customers": 0}
 }`},
-	"livez":   {Response: `{"status": "ok"}`},
-	"readyz":  {Response: `{"status": "ready"}`},
-	"problem": {Path: "not-found"},
+	"service.livez":   {Response: `{"status": "ok"}`},
+	"service.readyz":  {Response: `{"status": "ready"}`},
+	"service.problem": {Path: "not-found"},
 }
 
 const (

@@ -63,7 +63,7 @@ const sellerExample = `{
 
 // accountExamples are those of accounts, prices of customers' own and sellers.
 var accountExamples = map[string]Example{
-	"putBilling": {
+	"billing.put": {
 		Path: "acme",
 		Request: `{
   "trial_ends_at": "2036-12-04T00:00:00Z", "due_days": 14,
@@ -73,16 +73,16 @@ var accountExamples = map[string]Example{
 }`,
 		Response: accountExample,
 	},
-	"getBilling":     {Path: "acme", Response: accountExample},
-	"putOwnPrice":    {Path: "acme", Request: `{"model": "per_unit", "unit_price": "0.0003", "included": 1000}`, Response: ownPriceExample},
-	"getOwnPrice":    {Path: "acme", Response: ownPriceExample},
-	"deleteOwnPrice": {Path: "acme"},
-	"listOwnPrices":  {Path: "acme", Response: `{"items": [` + ownPriceExample + `], "next_cursor": null}`},
-	"putCap":         {Path: "acme", Request: `{"amount_minor": 5000}`, Response: capExample},
-	"getCap":         {Path: "acme", Response: capExample},
-	"deleteCap":      {Path: "acme"},
-	"listCaps":       {Path: "acme", Response: `{"items": [` + capExample + `], "next_cursor": null}`},
-	"putSeller": {
+	"billing.get":     {Path: "acme", Response: accountExample},
+	"prices.put":    {Path: "acme", Request: `{"model": "per_unit", "unit_price": "0.0003", "included": 1000}`, Response: ownPriceExample},
+	"prices.get":    {Path: "acme", Response: ownPriceExample},
+	"prices.delete": {Path: "acme"},
+	"prices.list":  {Path: "acme", Response: `{"items": [` + ownPriceExample + `], "next_cursor": null}`},
+	"caps.put":         {Path: "acme", Request: `{"amount_minor": 5000}`, Response: capExample},
+	"caps.get":         {Path: "acme", Response: capExample},
+	"caps.delete":      {Path: "acme"},
+	"caps.list":       {Path: "acme", Response: `{"items": [` + capExample + `], "next_cursor": null}`},
+	"sellers.put": {
 		Path: "default",
 		Request: `{
   "name": "Quota Ltd", "address": ["1 High Street"], "country": "DE", "tax_id": "DE987654321",
@@ -92,10 +92,10 @@ var accountExamples = map[string]Example{
 }`,
 		Response: sellerExample,
 	},
-	"getSeller":   {Path: "default", Response: sellerExample},
-	"listSellers": {Response: `{"items": [` + sellerExample + `], "next_cursor": null}`},
+	"sellers.get":   {Path: "default", Response: sellerExample},
+	"sellers.list": {Response: `{"items": [` + sellerExample + `], "next_cursor": null}`},
 
-	"createPortalSession": {
+	"portalSessions.create": {
 		Request: `{"customer": "acme", "path": "/portal", "theme": "auto"}`,
 		Response: `{
   "url": "https://quota.example.com/portal/enter/3rUJGAeXCRKuW4-L5R9d6tP0ZpbXHCDnRK0B9uqFGYs",
@@ -106,33 +106,33 @@ var accountExamples = map[string]Example{
 
 // billingExamples are those of invoices, charges and credits.
 var billingExamples = map[string]Example{
-	"customerInvoices": {Path: "acme", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
-	"upcomingInvoice":  {Path: "acme", Response: invoiceExample},
-	"listInvoices":     {Query: "?status=finalized", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
-	"getInvoice":       {Path: invoiceID, Response: invoiceExample},
-	"listInvoicesCSV":  {Query: "?status=finalized"},
-	"getInvoiceHTML":   {Path: invoiceID},
-	"getInvoiceCSV":    {Path: invoiceID},
-	"getInvoicePDF":    {Path: invoiceID},
-	"lineUsage": {Path: invoiceID, Response: `{
+	"invoices.listForCustomer": {Path: "acme", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
+	"invoices.upcoming":  {Path: "acme", Response: invoiceExample},
+	"invoices.list":     {Query: "?status=finalized", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
+	"invoices.get":       {Path: invoiceID, Response: invoiceExample},
+	"invoices.listCSV":  {Query: "?status=finalized"},
+	"invoices.getHTML":   {Path: invoiceID},
+	"invoices.getCSV":    {Path: invoiceID},
+	"invoices.getPDF":    {Path: invoiceID},
+	"invoices.lineUsage": {Path: invoiceID, Response: `{
   "hours": [{"start": "2026-10-07T09:00:00Z", "admitted": 108}],
   "adjustments": [{"hour": "2026-10-07T09:00:00Z", "at": "2026-10-08T10:00:00Z", "cost": -5, "reason": "a test run"}],
   "next_cursor": null
 }`},
-	"finalizeInvoice": {Path: invoiceID, Response: invoiceExample},
-	"payInvoice": {
+	"invoices.finalize": {Path: invoiceID, Response: invoiceExample},
+	"invoices.pay": {
 		Path: invoiceID, Request: `{"amount_minor": 1000, "reference": "transfer of 12 November", "id": "transfer-4711"}`,
 		Response: partlyPaidExample,
 	},
-	"reversePayment": {Path: invoiceID, Request: `{"reason": "the debit bounced", "id": "bounce-4711"}`, Response: invoiceExample},
-	"applyCredits":   {Path: invoiceID, Response: paidByCreditsExample},
-	"voidInvoice":    {Path: invoiceID, Request: `{"reason": "the address was wrong", "reissue": true}`, Response: invoiceExample},
-	"creditInvoice": {
+	"invoices.reversePayment": {Path: invoiceID, Request: `{"reason": "the debit bounced", "id": "bounce-4711"}`, Response: invoiceExample},
+	"invoices.applyCredits":   {Path: invoiceID, Response: paidByCreditsExample},
+	"invoices.void":    {Path: invoiceID, Request: `{"reason": "the address was wrong", "reissue": true}`, Response: invoiceExample},
+	"invoices.createCreditNote": {
 		Path:     invoiceID,
 		Request:  `{"lines": [{"n": 2, "amount_minor": 50}], "reason": "an outage", "to": "outside", "id": "outage-7"}`,
 		Response: invoiceExample,
 	},
-	"charge": {
+	"charges.create": {
 		Path:    "acme",
 		Request: `{"description": "Setup", "amount_minor": 5000, "currency": "USD", "id": "setup"}`,
 		Response: `{
@@ -140,7 +140,7 @@ var billingExamples = map[string]Example{
   "at": "2026-11-20T06:00:00.123456Z", "replayed": false
 }`,
 	},
-	"grantCredit": {
+	"credits.grant": {
 		Path:    "acme",
 		Request: `{"amount_minor": 1000, "currency": "USD", "id": "welcome"}`,
 		Response: `{
@@ -148,7 +148,7 @@ var billingExamples = map[string]Example{
   "priority": 50, "expires_at": null, "at": "2026-11-20T06:00:00.123456Z", "replayed": false
 }`,
 	},
-	"withdrawCredit": {
+	"credits.withdraw": {
 		Path:    "acme",
 		Request: `{"amount_minor": 400, "reason": "granted twice", "id": "welcome-back"}`,
 		Response: `{
@@ -156,7 +156,7 @@ var billingExamples = map[string]Example{
   "priority": 50, "expires_at": null, "at": "2026-11-20T06:00:00.123456Z", "withdrawn_minor": 400, "replayed": false
 }`,
 	},
-	"reconcile": {Response: `{
+	"reconcile.get": {Response: `{
   "ok": false,
   "checks": [
     {"name": "charged_is_booked", "checked": 2400, "rows": 0, "examples": []},
@@ -166,7 +166,7 @@ var billingExamples = map[string]Example{
     ]}
   ]
 }`},
-	"listCredits": {Path: "acme", Response: `{
+	"credits.list": {Path: "acme", Response: `{
   "customer": "acme",
   "balances": [{"id": "welcome", "kind": "promotional", "amount_minor": 1000, "left_minor": 1000, "currency": "USD",
     "priority": 50, "expires_at": null, "at": "2026-11-20T06:00:00.123456Z"}],

@@ -88,8 +88,8 @@ func (s *Room) putBilling(c *serve.Call, in billingRequest) (*accounts.Account, 
 func (s *Room) accountRoutes() []serve.Route {
 	const account = "/v1/customers/{key}/billing"
 	return serve.Tagged("Billing",
-		serve.Replace(apidoc.AdminOnly, account, "putBilling", "Say how a customer is billed", s.putBilling, showAccount).
+		serve.Replace(apidoc.AdminOnly, account, "billing.put", "Say how a customer is billed", s.putBilling, showAccount).
 			Defaults(billingRequest{Seller: "default", DueDays: 14}).Fails(archived...).Fails(serve.Preconditions...),
-		serve.Get(apidoc.Readers, account, "getBilling", "How a customer is billed", s.getBilling, showAccount).Fails(refused...),
+		serve.Get(apidoc.Readers, account, "billing.get", "How a customer is billed", s.getBilling, showAccount).Fails(refused...),
 	)
 }

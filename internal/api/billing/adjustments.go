@@ -133,7 +133,7 @@ var previewParam = apidoc.Param{
 }
 
 func (s *Room) adjustmentRoutes() []serve.Route {
-	adjust := serve.Post(apidoc.AdminOnly, "/v1/customers/{key}/adjustments", "adjust", "Correct a customer's usage", s.adjust, serve.Same).
+	adjust := serve.Post(apidoc.AdminOnly, "/v1/customers/{key}/adjustments", "adjustments.create", "Correct a customer's usage", s.adjust, serve.Same).
 		Takes(previewParam).Keyed().Described(nil, client.Adjustment{}).
 		Fails(problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay, problem.KindArchived)
 	adjust.Preview = reflect.TypeFor[client.Line]()

@@ -30,9 +30,9 @@ func (s *Room) capRoutes() []serve.Route {
 	const caps, one = "/v1/customers/{key}/caps", "/v1/customers/{key}/caps/{meter}"
 	none := client.CapRequest{AmountMinor: -1} // which is refused
 	return serve.Tagged("Billing",
-		serve.Put(apidoc.AdminOnly, one, "putCap", "Cap what a meter may cost", s.putCap, showCap).Defaults(none).Fails(refused...),
-		serve.Get(apidoc.Readers, one, "getCap", "Get a cap", s.getCap, showCap).Fails(refused...),
-		serve.Delete(apidoc.AdminOnly, one, "deleteCap", "Take a cap away", s.deleteCap).Fails(refused...),
-		serve.ListAll(apidoc.Readers, caps, "listCaps", "List a customer's caps", s.listCaps, showCap).Fails(refused...),
+		serve.Put(apidoc.AdminOnly, one, "caps.put", "Cap what a meter may cost", s.putCap, showCap).Defaults(none).Fails(refused...),
+		serve.Get(apidoc.Readers, one, "caps.get", "Get a cap", s.getCap, showCap).Fails(refused...),
+		serve.Delete(apidoc.AdminOnly, one, "caps.delete", "Take a cap away", s.deleteCap).Fails(refused...),
+		serve.ListAll(apidoc.Readers, caps, "caps.list", "List a customer's caps", s.listCaps, showCap).Fails(refused...),
 	)
 }

@@ -35,11 +35,11 @@ func (s *Room) paperRoutes() []serve.Route {
 		}, Raw: raw}
 	}
 	return []serve.Route{
-		get("/v1/invoices.csv", "listInvoicesCSV", "List invoices, as CSV", "text/csv", invoiceParams, s.invoicesCSV),
-		get("/v1/invoices/{id}.html", "getInvoiceHTML", "Get an invoice, as a page", "text/html", nil, s.invoiceAs(htmlType,
+		get("/v1/invoices.csv", "invoices.listCSV", "List invoices, as CSV", "text/csv", invoiceParams, s.invoicesCSV),
+		get("/v1/invoices/{id}.html", "invoices.getHTML", "Get an invoice, as a page", "text/html", nil, s.invoiceAs(htmlType,
 			func(i *billing.Invoice) ([]byte, error) { return document.HTML(i, zoneOf(i)) })),
-		get("/v1/invoices/{id}.csv", "getInvoiceCSV", "Get an invoice's lines, as CSV", "text/csv", nil, s.invoiceAs(csvType, document.CSV)),
-		get("/v1/invoices/{id}.pdf", "getInvoicePDF", "Get an invoice, as PDF", "application/pdf", nil, s.invoiceAs(pdfType,
+		get("/v1/invoices/{id}.csv", "invoices.getCSV", "Get an invoice's lines, as CSV", "text/csv", nil, s.invoiceAs(csvType, document.CSV)),
+		get("/v1/invoices/{id}.pdf", "invoices.getPDF", "Get an invoice, as PDF", "application/pdf", nil, s.invoiceAs(pdfType,
 			func(i *billing.Invoice) ([]byte, error) { return document.PDF(i, zoneOf(i)) })),
 	}
 }

@@ -96,6 +96,6 @@ func invoiceOrNull(i *billing.Invoice) *client.Invoice {
 }
 
 func (s *Room) previewRoutes() []serve.Route {
-	return serve.Tagged("Customers", serve.Act(apidoc.AdminOnly, "/v1/customers/{key}/preview", "previewChange", "See what a change of plan would cost",
+	return serve.Tagged("Customers", serve.Act(apidoc.AdminOnly, "/v1/customers/{key}/preview", "customers.preview", "See what a change of plan would cost",
 		s.preview, serve.Same).Described(client.PreviewRequest{}, client.Preview{}).Fails(refused...).Reading())
 }

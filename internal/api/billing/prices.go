@@ -36,9 +36,9 @@ func (s *Room) listOwnPrices(c *serve.Call) ([]*accounts.OwnPrice, error) {
 func (s *Room) ownPriceRoutes() []serve.Route {
 	const prices, one = "/v1/customers/{key}/prices", "/v1/customers/{key}/prices/{meter}"
 	return serve.Tagged("Billing",
-		serve.Put(apidoc.AdminOnly, one, "putOwnPrice", "Give a customer a price of its own", s.putOwnPrice, showOwnPrice).Fails(refused...),
-		serve.Get(apidoc.Readers, one, "getOwnPrice", "Get a price of a customer's own", s.getOwnPrice, showOwnPrice).Fails(refused...),
-		serve.Delete(apidoc.AdminOnly, one, "deleteOwnPrice", "Go back to the plan's price", s.deleteOwnPrice).Fails(refused...),
-		serve.ListAll(apidoc.Readers, prices, "listOwnPrices", "List the prices of a customer's own", s.listOwnPrices, showOwnPrice).Fails(refused...),
+		serve.Put(apidoc.AdminOnly, one, "prices.put", "Give a customer a price of its own", s.putOwnPrice, showOwnPrice).Fails(refused...),
+		serve.Get(apidoc.Readers, one, "prices.get", "Get a price of a customer's own", s.getOwnPrice, showOwnPrice).Fails(refused...),
+		serve.Delete(apidoc.AdminOnly, one, "prices.delete", "Go back to the plan's price", s.deleteOwnPrice).Fails(refused...),
+		serve.ListAll(apidoc.Readers, prices, "prices.list", "List the prices of a customer's own", s.listOwnPrices, showOwnPrice).Fails(refused...),
 	)
 }

@@ -51,23 +51,23 @@ func (s *Room) invoiceRoutes() []serve.Route {
 	once := append([]*problem.Kind{problem.KindIDReused}, refused...)
 	admins, readers := apidoc.AdminOnly, apidoc.Readers
 	return serve.Tagged("Billing",
-		serve.List(readers, ofCustomer+"/invoices", "customerInvoices", "List a customer's invoices", s.customerInvoices, showInvoice).Fails(refused...),
-		serve.Get(readers, ofCustomer+"/invoices/upcoming", "upcomingInvoice", "What the running period will cost", s.upcomingInvoice, serve.Same).
+		serve.List(readers, ofCustomer+"/invoices", "invoices.listForCustomer", "List a customer's invoices", s.customerInvoices, showInvoice).Fails(refused...),
+		serve.Get(readers, ofCustomer+"/invoices/upcoming", "invoices.upcoming", "What the running period will cost", s.upcomingInvoice, serve.Same).
 			Takes(projectionParam).Fails(refused...),
-		serve.List(readers, "/v1/invoices", "listInvoices", "List invoices", s.listInvoices, showInvoice).Takes(invoiceFilter...).Fails(refused...),
-		serve.Get(readers, one, "getInvoice", "Get an invoice", s.getInvoice, showInvoice).Fails(refused...),
-		serve.Get(readers, one+"/lines/{n}/usage", "lineUsage", "What a line adds up", s.lineUsage, showLineUsage).
+		serve.List(readers, "/v1/invoices", "invoices.list", "List invoices", s.listInvoices, showInvoice).Takes(invoiceFilter...).Fails(refused...),
+		serve.Get(readers, one, "invoices.get", "Get an invoice", s.getInvoice, showInvoice).Fails(refused...),
+		serve.Get(readers, one+"/lines/{n}/usage", "invoices.lineUsage", "What a line adds up", s.lineUsage, showLineUsage).
 			Takes(lineUsagePaging...).Fails(archived...),
-		serve.Trigger(admins, one+"/finalize", "finalizeInvoice", "Finalize a draft", s.finalizeInvoice, showInvoice).Fails(refused...),
-		serve.Act(admins, one+"/pay", "payInvoice", "Note that an invoice was paid", s.payInvoice, showInvoice).Keyed().Fails(once...),
-		serve.Act(admins, one+"/payments/{n}/reverse", "reversePayment", "Reverse a payment", s.reversePayment, showInvoice).Fails(once...),
-		serve.Trigger(admins, one+"/apply-credits", "applyCredits", "Pay an invoice by credits", s.applyCredits, showInvoice).Fails(refused...),
-		serve.Act(admins, one+"/void", "voidInvoice", "Take an invoice back that no payment paid", s.voidInvoice, showInvoice).Fails(archived...),
-		serve.Post(admins, one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", s.creditInvoice, showInvoice).Fails(once...),
-		serve.Post(admins, ofCustomer+"/charges", "charge", "Charge a customer once", s.charge, serve.Same).Fails(once...),
-		serve.Post(admins, ofCustomer+"/credits", "grantCredit", "Grant a credit", s.grantCredit, serve.Same).
+		serve.Trigger(admins, one+"/finalize", "invoices.finalize", "Finalize a draft", s.finalizeInvoice, showInvoice).Fails(refused...),
+		serve.Act(admins, one+"/pay", "invoices.pay", "Note that an invoice was paid", s.payInvoice, showInvoice).Keyed().Fails(once...),
+		serve.Act(admins, one+"/payments/{n}/reverse", "invoices.reversePayment", "Reverse a payment", s.reversePayment, showInvoice).Fails(once...),
+		serve.Trigger(admins, one+"/apply-credits", "invoices.applyCredits", "Pay an invoice by credits", s.applyCredits, showInvoice).Fails(refused...),
+		serve.Act(admins, one+"/void", "invoices.void", "Take an invoice back that no payment paid", s.voidInvoice, showInvoice).Fails(archived...),
+		serve.Post(admins, one+"/credit-notes", "invoices.createCreditNote", "Credit lines of an invoice", s.creditInvoice, showInvoice).Fails(once...),
+		serve.Post(admins, ofCustomer+"/charges", "charges.create", "Charge a customer once", s.charge, serve.Same).Fails(once...),
+		serve.Post(admins, ofCustomer+"/credits", "credits.grant", "Grant a credit", s.grantCredit, serve.Same).
 			Defaults(client.CreditRequest{Kind: billing.CreditPromotional, Priority: 50}).Fails(once...),
-		serve.Act(admins, ofCustomer+"/credits/{id}/withdraw", "withdrawCredit", "Withdraw a credit", s.withdrawCredit, serve.Same).Fails(once...),
-		serve.Get(readers, ofCustomer+"/credits", "listCredits", "A customer's credits", s.listCredits, serve.Same).Takes(creditsPaging...).Fails(refused...),
+		serve.Act(admins, ofCustomer+"/credits/{id}/withdraw", "credits.withdraw", "Withdraw a credit", s.withdrawCredit, serve.Same).Fails(once...),
+		serve.Get(readers, ofCustomer+"/credits", "credits.list", "A customer's credits", s.listCredits, serve.Same).Takes(creditsPaging...).Fails(refused...),
 	)
 }

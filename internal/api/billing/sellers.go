@@ -36,8 +36,8 @@ func (s *Room) listSellers(c *serve.Call) (*plans.List[*accounts.Seller], error)
 func (s *Room) sellerRoutes() []serve.Route {
 	const sellers, one = "/v1/sellers", "/v1/sellers/{key}"
 	return serve.Tagged("Billing",
-		serve.Put(apidoc.AdminOnly, one, "putSeller", "Write a seller", s.putSeller, showSeller).Fails(problem.KindPrecondition),
-		serve.Get(apidoc.AdminOnly, one, "getSeller", "Get a seller", s.getSeller, showSeller).Fails(problem.KindNotFound),
-		serve.List(apidoc.AdminOnly, sellers, "listSellers", "List the sellers", s.listSellers, showSeller),
+		serve.Put(apidoc.AdminOnly, one, "sellers.put", "Write a seller", s.putSeller, showSeller).Fails(problem.KindPrecondition),
+		serve.Get(apidoc.AdminOnly, one, "sellers.get", "Get a seller", s.getSeller, showSeller).Fails(problem.KindNotFound),
+		serve.List(apidoc.AdminOnly, sellers, "sellers.list", "List the sellers", s.listSellers, showSeller),
 	)
 }

@@ -18,13 +18,13 @@ func (s *Room) Routes() []serve.Route {
 	admins, missing := apidoc.AdminOnly, problem.KindNotFound
 	hits := client.PlayRequest{Traffic: client.Traffic{Windows: 4, Cost: 1}}
 	return serve.Tagged("Plans",
-		serve.Put(admins, one, "putDraft", "Store a draft of a plan", s.putDraft, showDraft).Fails(serve.Preconditions...).Takes(
+		serve.Put(admins, one, "drafts.put", "Store a draft of a plan", s.putDraft, showDraft).Fails(serve.Preconditions...).Takes(
 			apidoc.Param{Name: "rebase", Type: "boolean", Doc: "`true` begins the draft again on the plan's newest version: `based_on` becomes that."},
 		),
-		serve.Get(apidoc.Readers, one, "getDraft", "Get the draft of a plan", s.getDraft, showDraft).Fails(missing),
-		serve.Delete(admins, one, "deleteDraft", "Delete the draft of a plan", s.deleteDraft).Fails(missing),
-		serve.Act(admins, one+"/play", "playDraft", "Play hits through a draft", s.playDraft, serve.Same).Defaults(hits).Fails(missing).Reading(),
-		serve.Act(admins, one+"/compare", "compareDraft", "Compare a draft with the past 30 days", s.compareDraft, serve.Same).Fails(missing).Reading(),
+		serve.Get(apidoc.Readers, one, "drafts.get", "Get the draft of a plan", s.getDraft, showDraft).Fails(missing),
+		serve.Delete(admins, one, "drafts.delete", "Delete the draft of a plan", s.deleteDraft).Fails(missing),
+		serve.Act(admins, one+"/play", "drafts.play", "Play hits through a draft", s.playDraft, serve.Same).Defaults(hits).Fails(missing).Reading(),
+		serve.Act(admins, one+"/compare", "drafts.compare", "Compare a draft with the past 30 days", s.compareDraft, serve.Same).Fails(missing).Reading(),
 	)
 }
 

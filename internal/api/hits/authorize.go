@@ -260,7 +260,7 @@ func gatewayHit(headers http.Header, q request.Query) (hit, error) {
 // authorizeRoute is the route of AuthorizePattern, for any method.
 func (s *Room) authorizeRoute() serve.Route {
 	return serve.Route{Operation: apidoc.Operation{
-		Method: "GET", Pattern: AuthorizePattern, Access: apidoc.Backends, KeyHeader: keyHeader, Tag: "Backends", ID: "authorize", Summary: "Decide for a gateway",
+		Method: "GET", Pattern: AuthorizePattern, Access: apidoc.Backends, KeyHeader: keyHeader, Tag: "Backends", ID: "hits.authorize", Summary: "Decide for a gateway",
 		Params: []apidoc.Param{
 			{Name: "meter", Type: "string", Doc: "The meter. With it, no header but " + customerHeader + " counts that the query does not name."},
 			{Name: "cost", Type: "integer", Doc: "How many units. 1 when left out.", Most: model.MaxNumber},

@@ -149,19 +149,19 @@ func (s *Room) Routes() []serve.Route {
 	}
 	return []serve.Route{
 		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: Pattern, Access: apidoc.Backends, Tag: "Backends", ID: "hit", Summary: "Consume units",
+			Method: "POST", Pattern: Pattern, Access: apidoc.Backends, Tag: "Backends", ID: "hits.create", Summary: "Consume units",
 			Params:  []apidoc.Param{denyStatusParam},
 			Request: reflect.TypeFor[client.HitRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: serve.OK200,
 			Problems: charging, IDHeader: request.IdempotencyHeader,
 		}, Raw: s.hits},
 		s.authorizeRoute(),
 		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: "/v1/hits/batch", Access: apidoc.Backends, Tag: "Backends", ID: "hitBatch", Summary: "Consume units many times",
+			Method: "POST", Pattern: "/v1/hits/batch", Access: apidoc.Backends, Tag: "Backends", ID: "hits.createBatch", Summary: "Consume units many times",
 			Request: reflect.TypeFor[client.Batch](), Response: reflect.TypeFor[batchResults](), Status: serve.OK200, Problems: charging,
 			IDHeader: request.IdempotencyHeader,
 		}, Raw: s.hitsBatch},
 		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: "/v1/refunds", Access: apidoc.Backends, Tag: "Backends", ID: "refund", Summary: "Give units back",
+			Method: "POST", Pattern: "/v1/refunds", Access: apidoc.Backends, Tag: "Backends", ID: "refunds.create", Summary: "Give units back",
 			Request: reflect.TypeFor[client.RefundRequest](), Response: reflect.TypeFor[client.Refund](), Status: serve.OK200,
 			Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindUnderWay, problem.KindArchived}, IDHeader: request.IdempotencyHeader,
 		}, Raw: s.refund},

@@ -94,7 +94,7 @@ func hasAttribute(h *hit, name string) bool {
 func (s *Room) LevelRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
-			Method: "PUT", Pattern: levelsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "putLevel", Summary: "Set what a customer holds",
+			Method: "PUT", Pattern: levelsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "levels.put", Summary: "Set what a customer holds",
 			Params:  []apidoc.Param{denyStatusParam},
 			Request: reflect.TypeFor[client.LevelRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: serve.OK200,
 			Problems: []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan},

@@ -140,11 +140,11 @@ func (s *Room) answerReservation(w http.ResponseWriter, h *hit, made *locked.Res
 // ReservationRoutes are those of reservations. A nil Room describes them.
 func (s *Room) ReservationRoutes() []serve.Route {
 	const one = reservationsPattern + "/{id}"
-	release := serve.Delete(apidoc.Backends, one, "release", "Give a reservation back", s.release).Fails(problem.KindNotFound, problem.KindConflict)
+	release := serve.Delete(apidoc.Backends, one, "reservations.release", "Give a reservation back", s.release).Fails(problem.KindNotFound, problem.KindConflict)
 	release.Tag = "Backends"
 	return []serve.Route{
 		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reserve", Summary: "Hold units until their cost is known",
+			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reservations.create", Summary: "Hold units until their cost is known",
 			Params:  []apidoc.Param{denyStatusParam},
 			Request: reflect.TypeFor[client.ReservationRequest](), Response: reflect.TypeFor[client.Reservation](), Refusable: true, Status: serve.Created201,
 			Problems: []*problem.Kind{
@@ -153,7 +153,7 @@ func (s *Room) ReservationRoutes() []serve.Route {
 			}, IDHeader: request.IdempotencyHeader,
 		}, Raw: s.reserve},
 		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: one + "/commit", Access: apidoc.Backends, Tag: "Backends", ID: "commit", Summary: "Charge what a reservation was for",
+			Method: "POST", Pattern: one + "/commit", Access: apidoc.Backends, Tag: "Backends", ID: "reservations.commit", Summary: "Charge what a reservation was for",
 			Request: reflect.TypeFor[client.CommitRequest](), Response: reflect.TypeFor[client.Commit](), DoesNotFit: reflect.TypeFor[client.NoRoom](),
 			Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, Raw: s.commit},

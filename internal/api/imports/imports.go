@@ -45,7 +45,7 @@ const (
 // Routes are those of the room. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
-		Method: "POST", Pattern: "/v1/imports", Access: apidoc.AdminOnly, Tag: "Customers", ID: "import", Summary: "Import what was used elsewhere",
+		Method: "POST", Pattern: "/v1/imports", Access: apidoc.AdminOnly, Tag: "Customers", ID: "imports.create", Summary: "Import what was used elsewhere",
 		Request: reflect.TypeFor[client.ImportLine](), RequestMedia: "application/x-ndjson", Response: reflect.TypeFor[client.Import](), Status: serve.OK200,
 	}, Raw: s.importLines}}
 }

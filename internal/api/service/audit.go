@@ -44,5 +44,5 @@ var auditParams = []apidoc.Param{
 
 func (s *Room) auditRoutes() []serve.Route {
 	return serve.Tagged("Audit",
-		serve.List(apidoc.AdminOnly, "/v1/audit", "listAudit", "List who changed what", s.listAudit, showAudit).Takes(auditParams...))
+		serve.List(apidoc.AdminOnly, "/v1/audit", "audit.list", "List who changed what", s.listAudit, showAudit).Takes(auditParams...))
 }

@@ -50,6 +50,6 @@ var eventParams = []apidoc.Param{
 
 func (s *Room) eventRoutes() []serve.Route {
 	return serve.Tagged("Events",
-		serve.List(apidoc.Readers, "/v1/events", "listEvents", "List what happened", s.listEvents, events.Shown.Show).
+		serve.List(apidoc.Readers, "/v1/events", "events.list", "List what happened", s.listEvents, events.Shown.Show).
 			Takes(eventParams...).Fails(problem.KindNotFound))
 }

@@ -39,26 +39,26 @@ func (s *Room) MetricsHandler() http.Handler {
 func (s *Room) serviceRoutes() []serve.Route {
 	return serve.Tagged("Service",
 		s.overviewRoute(),
-		serve.Get(apidoc.Anyone, "/livez", "livez", "Whether the process runs", s.livez, serve.Same),
-		serve.Get(apidoc.Anyone, "/readyz", "readyz", "Whether to send requests here", s.readyz, serve.Same).Fails(problem.KindNotReady),
+		serve.Get(apidoc.Anyone, "/livez", "service.livez", "Whether the process runs", s.livez, serve.Same),
+		serve.Get(apidoc.Anyone, "/readyz", "service.readyz", "Whether to send requests here", s.readyz, serve.Same).Fails(problem.KindNotReady),
 		serve.Route{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/", ID: "root", Summary: "Go to the documentation",
+			Method: "GET", Pattern: "/", ID: "service.root", Summary: "Go to the documentation",
 			Status: []int{http.StatusFound},
 		}, Raw: s.ToDocs},
 		serve.Route{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, ID: "metrics",
+			Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, ID: "service.metrics",
 			Summary: "Metrics for Prometheus", Media: "text/plain", Status: serve.OK200,
 		}, Raw: s.serveMetrics},
 		serve.Route{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/openapi.json", ID: "openapi", Summary: "This document",
+			Method: "GET", Pattern: "/openapi.json", ID: "service.openapi", Summary: "This document",
 			Media: "application/json", Status: serve.OK200,
 		}, Raw: s.serveOpenAPI},
 		serve.Route{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/docs", ID: "docs", Summary: "This document as a page", Media: "text/html",
+			Method: "GET", Pattern: "/docs", ID: "service.docs", Summary: "This document as a page", Media: "text/html",
 			Status: serve.OK200,
 		}, Raw: s.serveDocs},
 		serve.Route{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/problems/{name}", ID: "problem", Summary: "What a problem type means",
+			Method: "GET", Pattern: "/problems/{name}", ID: "service.problem", Summary: "What a problem type means",
 			Media: "text/html", Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, Raw: s.serveProblem},
 	)

@@ -29,7 +29,7 @@ const (
 )
 
 func (s *Room) overviewRoute() serve.Route {
-	return serve.Get(apidoc.Readers, "/v1/overview", "overview", "How the service is", s.overview, serve.Same)
+	return serve.Get(apidoc.Readers, "/v1/overview", "overview.get", "How the service is", s.overview, serve.Same)
 }
 
 // overviews keeps the overview that was read last. Who asks while it is read waits for it.

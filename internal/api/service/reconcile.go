@@ -15,7 +15,7 @@ import (
 const reconcileWait = 2 * time.Minute
 
 func (s *Room) reconcileRoutes() []serve.Route {
-	check := serve.Get(apidoc.AdminOnly, "/v1/reconcile", "reconcile", "Check that the books agree", s.reconcile, serve.Same).Described(nil, client.Report{})
+	check := serve.Get(apidoc.AdminOnly, "/v1/reconcile", "reconcile.get", "Check that the books agree", s.reconcile, serve.Same).Described(nil, client.Report{})
 	check.Wait = reconcileWait
 	return serve.Tagged("Billing", check)
 }

@@ -130,7 +130,7 @@ func oneAttribute(q request.Query) (string, error) {
 }
 
 func (s *Room) openReservationsRoute() serve.Route {
-	return serve.List(apidoc.EveryScope, "/v1/customers/{key}/reservations", "listReservations", "List a customer's open reservations",
+	return serve.List(apidoc.EveryScope, "/v1/customers/{key}/reservations", "reservations.list", "List a customer's open reservations",
 		s.openReservations, serve.Same).Fails(problem.KindNotFound).Takes(
 		apidoc.Param{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
 		apidoc.Param{

@@ -104,6 +104,6 @@ var refusalParams = []apidoc.Param{
 }
 
 func (s *Room) refusalRoute() serve.Route {
-	return serve.List(apidoc.Readers, "/v1/customers/{key}/refusals", "refusals", "When limits refused a customer's hits", s.refusals, serve.Same).
+	return serve.List(apidoc.Readers, "/v1/customers/{key}/refusals", "refusals.list", "When limits refused a customer's hits", s.refusals, serve.Same).
 		Takes(refusalParams...).Fails(problem.KindNotFound)
 }

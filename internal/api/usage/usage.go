@@ -188,9 +188,9 @@ func (s *Room) periods(ctx context.Context, c *plans.Customer) (calendar.Periods
 // Routes are those of what a customer has left and used. A nil Room describes them.
 func (s *Room) Routes() []serve.Route {
 	return serve.Tagged("Backends",
-		serve.Get(apidoc.EveryScope, "/v1/customers/{key}/quota", "quota", "What a customer has left", s.quota, serve.Same).
+		serve.Get(apidoc.EveryScope, "/v1/customers/{key}/quota", "quota.get", "What a customer has left", s.quota, serve.Same).
 			Described(nil, client.Quota{}).Takes(request.AttributeParam).Fails(problem.KindNotFound),
-		serve.Get(apidoc.EveryScope, "/v1/customers/{key}/usage", "usage", "What a customer used", s.usage, serve.Same).
+		serve.Get(apidoc.EveryScope, "/v1/customers/{key}/usage", "usage.get", "What a customer used", s.usage, serve.Same).
 			Takes(usageParams...).Fails(problem.KindNotFound),
 	)
 }

@@ -104,12 +104,12 @@ func (s *Room) Routes() []serve.Route {
 	const all, one = "/v1/webhooks", "/v1/webhooks/{id}"
 	admins, missing, conflict := apidoc.AdminOnly, problem.KindNotFound, problem.KindConflict
 	return serve.Tagged("Events",
-		serve.Create(admins, all, "createWebhook", "Create a webhook", s.create, serve.Same).Fails(conflict),
-		serve.List(admins, all, "listWebhooks", "List the webhooks", s.list, show),
-		serve.Delete(admins, one, "deleteWebhook", "Delete a webhook", s.remove).Fails(missing),
-		serve.Trigger(admins, one+"/rotate", "rotateWebhook", "Give a webhook another secret", s.rotate, serve.Same).Fails(missing),
-		serve.Trigger(admins, one+"/test", "testWebhook", "Send a test to a webhook", s.test, serve.Same).Fails(missing),
-		serve.List(admins, one+"/deliveries", "listDeliveries", "List what was sent to a webhook", s.deliveries, showDelivery).Fails(missing),
-		serve.Act(admins, one+"/replay", "replayWebhook", "Send events to a webhook again", s.replay, serve.Same).Fails(conflict, missing),
+		serve.Create(admins, all, "webhooks.create", "Create a webhook", s.create, serve.Same).Fails(conflict),
+		serve.List(admins, all, "webhooks.list", "List the webhooks", s.list, show),
+		serve.Delete(admins, one, "webhooks.delete", "Delete a webhook", s.remove).Fails(missing),
+		serve.Trigger(admins, one+"/rotate", "webhooks.rotateSecret", "Give a webhook another secret", s.rotate, serve.Same).Fails(missing),
+		serve.Trigger(admins, one+"/test", "webhooks.test", "Send a test to a webhook", s.test, serve.Same).Fails(missing),
+		serve.List(admins, one+"/deliveries", "webhooks.listDeliveries", "List what was sent to a webhook", s.deliveries, showDelivery).Fails(missing),
+		serve.Act(admins, one+"/replay", "webhooks.replay", "Send events to a webhook again", s.replay, serve.Same).Fails(conflict, missing),
 	)
 }
