@@ -126,7 +126,7 @@ compare() {
 
 QUOTAD_LISTEN=127.0.0.1:$(free_port)
 export QUOTAD_LISTEN QUOTAD_DATA_DIR=$all/data URL=http://$QUOTAD_LISTEN
-bin/quotad serve --demo --webhook-allow-private >"$all/log" 2>&1 </dev/null &
+bin/quotad serve --demo >"$all/log" 2>&1 </dev/null &
 pid=$!
 wait_ready "$URL" "$pid" "$all/log"
 for file; do

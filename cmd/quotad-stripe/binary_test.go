@@ -28,7 +28,7 @@ func TestBinary(t *testing.T) {
 	var out pgtest.Log
 	start := func() (*exec.Cmd, chan error) {
 		t.Helper()
-		cmd := exec.Command(program, "run", "--start=all", "--poll=100ms", "--stripe-poll=100ms", "--log-level=debug", "--state="+state)
+		cmd := exec.Command(program, "run", "--start=all", "--test-real-customers", "--poll=100ms", "--stripe-poll=100ms", "--log-level=debug", "--state="+state)
 		cmd.Env = append(os.Environ(), "STRIPE_BRIDGE_QUOTAD_URL="+w.quotad.BaseURL, "STRIPE_BRIDGE_STRIPE_URL="+w.url,
 			"STRIPE_BRIDGE_QUOTAD_KEY_FILE="+secret, "STRIPE_BRIDGE_STRIPE_KEY=sk_test_secret9")
 		cmd.Stdout, cmd.Stderr = &out, &out

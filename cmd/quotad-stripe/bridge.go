@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stripe/stripe-go/v85"
+	"golang.org/x/time/rate"
 
 	"quotad/client"
 )
@@ -44,6 +45,9 @@ type bridge struct {
 
 	quotadOK, stripeOK atomic.Int64 // Unix seconds of the last answer
 	made, paid, failed atomic.Int64
+
+	unsigned   atomic.Int64 // webhooks whose signature was bad
+	complaints *rate.Limiter
 }
 
 // open reads the state file and makes sure that it belongs to this pair of installations.
@@ -61,7 +65,7 @@ func open(ctx context.Context, s settings, log *slog.Logger) (*bridge, error) {
 }
 
 func newBridge(s settings, log *slog.Logger, st *store) *bridge {
-	b := &bridge{settings: s, log: log, store: st, wake: make(chan struct{}, 1)}
+	b := &bridge{settings: s, log: log, store: st, wake: make(chan struct{}, 1), complaints: newComplaints()}
 	under := cmp.Or[http.RoundTripper](s.transport, http.DefaultTransport)
 	b.quotad = &client.Client{BaseURL: s.QuotadURL, Key: s.QuotadKey, HTTPClient: &http.Client{
 		Timeout: callWait, Transport: &heard{under, &b.quotadOK},
@@ -75,6 +79,9 @@ func newBridge(s settings, log *slog.Logger, st *store) *bridge {
 	})))
 	return b
 }
+
+// newComplaints limits the log lines about bad signatures to 20 in any minute: everybody may send webhooks.
+func newComplaints() *rate.Limiter { return rate.NewLimiter(rate.Every(6*time.Second), 10) }
 
 // heard notes when a side answered last.
 type heard struct {

@@ -78,7 +78,10 @@ func (b *bridge) webhook(w http.ResponseWriter, r *http.Request) {
 		Tolerance: webhookOld, IgnoreAPIVersionMismatch: true, // ids and metadata are the same in all
 	})
 	if err != nil {
-		b.log.Warn("a webhook was refused", "from", r.RemoteAddr, "error", err)
+		b.unsigned.Add(1)
+		if b.complaints.Allow() {
+			b.log.Warn("a webhook was refused", "from", r.RemoteAddr, "error", err, "refused_so_far", b.unsigned.Load())
+		}
 		http.Error(w, "the signature does not fit: is --webhook-secret that of this endpoint, and the clock right?", http.StatusBadRequest)
 		return
 	}
@@ -158,6 +161,7 @@ func (b *bridge) metrics(w http.ResponseWriter, _ *http.Request) {
 		{"stripe_silent_seconds", "gauge", "Since Stripe answered last.", st.Stripe},
 		{"invoices_made_total", "counter", "Invoices that were finalized at Stripe since the start.", b.made.Load()},
 		{"payments_noted_total", "counter", "Payments that were noted in quotad since the start.", b.paid.Load()},
+		{"webhooks_refused_total", "counter", "Webhooks with a bad signature since the start.", b.unsigned.Load()},
 		{"failures_total", "counter", "Tries that failed since the start.", b.failed.Load()},
 	} {
 		name := "quotad_stripe_" + m.name

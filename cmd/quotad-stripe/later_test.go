@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -214,6 +215,27 @@ func TestDraftOfOtherHands(t *testing.T) {
 	w.stripe.with(t, id, func(in object) { in["deleted"], in["number"] = true, "" })
 	w.drain(w.again(s))
 	w.same(id)
+}
+
+// What carries an invoice's id at Stripe, and was not made for it, is neither noted as paid nor lowered.
+func TestFoundIsCompared(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		change object
+	}{
+		{"another currency", object{"currency": "jpy"}},
+		{"more than was due", object{"total": int64(1001), "amount_due": int64(1001), "amount_remaining": int64(1001)}},
+	} {
+		w := newWorld(t)
+		id := w.invoice("copied", bill{base: 1000})
+		w.drain(w.settings())
+		w.stripe.with(t, id, func(in object) { maps.Copy(in, c.change) })
+		w.stripe.collect(t, id)
+		b := w.drain(w.settings())
+		if q := w.read(id); q.PaidMinor != 0 || !slices.Contains(b.notices(), "foreign") {
+			t.Errorf("%s: %d are noted, and notices are %v", c.what, q.PaidMinor, b.notices())
+		}
+	}
 }
 
 // again is a bridge's settings with pauses as tests have them.

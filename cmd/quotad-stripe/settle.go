@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/stripe/stripe-go/v85"
@@ -54,12 +55,36 @@ func (b *bridge) settle(ctx context.Context, id string, j *job) error {
 			return err
 		}
 	}
+	if err = checkFound(&q, s); err != nil {
+		return err
+	}
 	if s.Status == stripe.InvoiceStatusDraft {
 		if s, err = b.finish(ctx, &q, s, j); err != nil || s == nil {
 			return err
 		}
 	}
 	return b.agree(ctx, &q, s, j)
+}
+
+// checkFound returns an error for a person if s, which carries the id of q, cannot have been made for q: its currency is
+// another one, or it was finalized with more than was ever due. A copy that somebody made at Stripe has the id, too.
+func checkFound(q *client.Invoice, s *stripe.Invoice) error {
+	if !strings.EqualFold(string(s.Currency), q.Currency) {
+		return person("foreign", s.ID, "Stripe's invoice %s carries the id of invoice %s and is in %s, not in %s. Nothing was noted. Take %s off its metadata: the bridge then makes the right one",
+			s.ID, number(q), strings.ToUpper(string(s.Currency)), q.Currency, metaInvoice)
+	}
+	if s.Status == stripe.InvoiceStatusDraft || s.Status == stripe.InvoiceStatusVoid {
+		return nil // finish compares what a draft comes to
+	}
+	m, err := moneyOf(q.Currency)
+	if err != nil {
+		return err
+	}
+	if due, ok := m.stripe(q.AmountDueMinor); ok && s.Total > due {
+		return person("foreign", s.ID, "Stripe's invoice %s carries the id of invoice %s and comes to %d, and only %d was ever due, in Stripe's minor units. Nothing was noted. Take %s off its metadata: the bridge then makes the right one",
+			s.ID, number(q), s.Total, due, metaInvoice)
+	}
+	return nil
 }
 
 // alone waits until no other invoice of a customer is looked at, and returns what ends the turn. So a

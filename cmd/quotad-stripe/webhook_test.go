@@ -136,6 +136,15 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("%s is answered %d, not %d", c.what, got, c.status)
 		}
 	}
+	for range 40 {
+		w.send(address, event, "whsec_other", now)
+	}
+	if lines := strings.Count(w.log.String(), "a webhook was refused"); lines < 10 || lines > 20 {
+		t.Errorf("%d lines of the log are about 43 bad signatures", lines)
+	}
+	if _, body := w.get(address + "/metrics"); !strings.Contains(body, "\nquotad_stripe_webhooks_refused_total 43\n") {
+		t.Errorf("metrics do not count bad signatures:\n%s", body)
+	}
 	if err := os.Mkdir(s.State+".new", 0o700); err != nil { // the state file cannot be written
 		t.Fatal(err)
 	}

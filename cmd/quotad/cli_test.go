@@ -210,6 +210,24 @@ func TestBooleansFromTheEnvironment(t *testing.T) {
 }
 
 // Whoever makes a key, or starts, hears in which database (and see testOneDataDirectoryOneQuotad).
+// Webhooks of the demo may have private addresses only while no other machine reaches quotad.
+func TestWhoseWebhooksMayBePrivate(t *testing.T) {
+	for _, c := range []struct {
+		listen     string
+		demo, flag bool
+		want       bool
+	}{
+		{"127.0.0.1:8080", true, false, true}, {"[::1]:0", true, false, true}, {"localhost:1", true, false, true},
+		{"127.0.0.1:8080", false, false, false}, {":8080", true, false, false}, {"0.0.0.0:8080", true, false, false},
+		{"quotad.internal:8080", true, false, false}, {":8080", false, true, true},
+	} {
+		s := settings{listening: listening{Listen: c.listen}, Demo: c.demo, WebhookAllowPrivate: c.flag}
+		if got := s.privateWebhooks(); got != c.want {
+			t.Errorf("%+v: private webhooks %t", c, got)
+		}
+	}
+}
+
 func TestCommandsSayWhere(t *testing.T) {
 	t.Parallel()
 	n := start(t, "")

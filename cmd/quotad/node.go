@@ -160,7 +160,7 @@ func (n *node) connect(ctx context.Context, s *settings, databaseURL string) err
 // openEvents makes what shows events and sends them.
 func (n *node) openEvents(s *settings) {
 	n.numberer = events.NewNumberer(n.pool, *s.EventRetention, n.log)
-	n.webhooks = webhooks.New(n.pool, s.WebhookAllowPrivate)
+	n.webhooks = webhooks.New(n.pool, s.privateWebhooks())
 	n.sender = webhooks.NewSender(n.webhooks, n.clock.Now, n.log)
 }
 

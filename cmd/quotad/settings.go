@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -81,7 +82,7 @@ type settings struct {
 	PortalReturnOrigins []string `placeholder:"ORIGIN" sep:"," help:"Sites that the portal may lead back to, such as https://app.example.com, separated by commas."`
 	PortalPlans         []string `placeholder:"PLAN" sep:"," help:"Keys of plans that customers may ask for in the portal, at most 20, separated by commas. Who asks changes nothing: the event customer.plan_requested tells it."`
 
-	WebhookAllowPrivate bool `name:"webhook-allow-private" help:"Let webhooks have private addresses, and this machine's without TLS: whoever has an admin key can then send POST requests to them."`
+	WebhookAllowPrivate bool `name:"webhook-allow-private" help:"Let webhooks have private addresses, and this machine's without TLS: whoever has an admin key can then send POST requests to them. Webhooks of a --demo that serves 127.0.0.1 may have them anyway."`
 
 	// Settings that all nodes share, see shared. nil means that this node was given no value;
 	// agree then sets the value in force.
@@ -221,6 +222,14 @@ func checkAddress(flag, address string) error {
 		return badSetting(flag, "must be an address and a port from 0 to 65535, such as 127.0.0.1:8080, not %q", address)
 	}
 	return nil
+}
+
+// privateWebhooks reports whether webhooks may have private addresses. The demo's webhooks may, too, while only this
+// machine reaches quotad: receivers that someone tries are on the same machine.
+func (s *settings) privateWebhooks() bool {
+	host, _, _ := net.SplitHostPort(s.Listen) // check has refused a bad one
+	address, err := netip.ParseAddr(host)
+	return s.WebhookAllowPrivate || s.Demo && (host == "localhost" || err == nil && address.IsLoopback())
 }
 
 // checkLog is for every command that logs.

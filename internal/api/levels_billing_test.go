@@ -2,7 +2,10 @@ package api
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
+
+	"quotad/internal/testkit"
 )
 
 // heldCase is what a customer held in January, and what its invoice says of that.
@@ -97,5 +100,40 @@ func (c *heldCase) run(t *testing.T) {
 	line := n.want(200, "GET", "/v1/invoices?test_clock=any", "").json["items"].([]any)[0].(map[string]any)["lines"].([]any)[0].(map[string]any)
 	if line["amount_minor"] != c.amount || line["level"].(map[string]any)["exact"] != c.exact || line["applied"] != c.applied {
 		t.Errorf("the line is %v, want %v for %s", line, c.amount, c.exact)
+	}
+}
+
+// A level that is set at the very instant of a cut is of the period that begins there. At the instant at which billing
+// ends, it is not billed.
+func TestLevelSetAtACutAndAtAnEnd(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.want(201, "PUT", "/v1/meters/seats", `{"unit":"seat","kind":"level"}`)
+	for _, plan := range []string{"held", "dear"} {
+		n.want(201, "PUT", "/v1/plans/"+plan, `{"name":"P","currency":"USD","interval":"month","prices":[{"meter":"seats","model":"per_unit","unit_price":"1","level_by":"peak"}]}`)
+	}
+	n.want(201, "PUT", "/v1/customers/acme", `{"name":"C","plan":"held","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
+	set := func(at string, level int) {
+		n.setTo(at)
+		n.want(200, "PUT", "/v1/customers/acme/levels/seats", fmt.Sprintf(`{"level":%d}`, level))
+	}
+	set("2026-01-01T00:00:00Z", 1)
+	set("2026-01-11T00:00:00Z", 9)
+	n.onto(200, "dear", `,"test_clock":"clock","change":"now"`)
+	set("2026-01-21T00:00:00Z", 50)
+	n.want(204, "DELETE", "/v1/customers/acme", "")
+	n.setTo("2026-02-01T02:00:00Z")
+	closed := func() []any {
+		return n.want(200, "GET", "/v1/invoices?test_clock=any&customer=acme&status=finalized", "").json["items"].([]any)
+	}
+	testkit.Eventually(t, "both periods are closed", func() bool { return len(closed()) == 2 })
+	peaks := map[any]any{}
+	for _, i := range closed() {
+		line := i.(map[string]any)["lines"].([]any)[0].(map[string]any)
+		peaks[i.(map[string]any)["period_start"]] = line["level"].(map[string]any)["exact"]
+	}
+	want := map[any]any{"2026-01-01T00:00:00Z": "1.000000", "2026-01-11T00:00:00Z": "9.000000"}
+	if !reflect.DeepEqual(peaks, want) {
+		t.Errorf("the peaks of the periods are %v, want %v", peaks, want)
 	}
 }
