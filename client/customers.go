@@ -11,30 +11,30 @@ type Customer struct {
 	Key              string            `json:"key" doc:"The customer's key."`
 	Name             string            `json:"name" doc:"The customer's name, for people. It may be empty."`
 	Plan             string            `json:"plan" doc:"The key of the customer's plan."`
-	PlanVersion      *int              `json:"plan_version" doc:"The pinned version, or null."`
-	EffectiveVersion int               `json:"effective_version" doc:"The version whose limits count now."`
+	PlanVersion      *int              `json:"plan_version" doc:"The number of the version that the customer is pinned to. Null if the customer follows the plan."`
+	EffectiveVersion int               `json:"effective_version" doc:"The number of the plan version whose limits count now."`
 	Timezone         string            `json:"timezone" doc:"The customer's timezone, an IANA name such as Europe/Berlin. It sets calendar windows, usage by day and billing periods."`
 	BillingAnchor    string            `json:"billing_anchor" doc:"The wall-clock time from which billing periods are counted, in the customer's timezone and without an offset, such as 2026-01-31T00:00:00."`
 	Metadata         map[string]string `json:"metadata" doc:"Texts of your own by name. quotad stores them and does nothing else with them."`
-	TestClock        *string           `json:"test_clock" doc:"Key of the test clock that the customer lives by, or null."`
-	Anonymous        bool              `json:"anonymous" doc:"The customer was created by its first hit, on the default plan. An idle one is forgotten, unless it is written before."`
+	TestClock        *string           `json:"test_clock" doc:"The key of the test clock that the customer lives by. Null in real time."`
+	Anonymous        bool              `json:"anonymous" doc:"True if the customer was created by its first hit, on the default plan. An idle one is forgotten, unless it is written before."`
 	Features         map[string]any    `json:"features" doc:"The customer's own features. The customer's quota shows them over those of the plan."`
 	CreatedAt        time.Time         `json:"created_at" doc:"The instant of the customer's creation, RFC 3339 in UTC."`
-	Suspension       *Suspension       `json:"suspension,omitempty" doc:"While it is there, hits and reservations are 403 suspended. Left out where the customer is not suspended."`
-	ScheduledChange  *ScheduledChange  `json:"scheduled_change,omitempty" doc:"The plan that the customer will be on. Left out where none waits."`
+	Suspension       *Suspension       `json:"suspension,omitempty" doc:"The customer's suspension, during which hits and reservations are refused with 403 suspended. Absent if the customer is not suspended."`
+	ScheduledChange  *ScheduledChange  `json:"scheduled_change,omitempty" doc:"The change of plan that waits. Absent if no change waits."`
 	ArchivedAt       *time.Time        `json:"archived_at" doc:"The instant at which the customer was archived, RFC 3339 in UTC. Null if the customer is not archived."`
-	ErasedAt         *time.Time        `json:"erased_at" doc:"When what identifies a person was removed."`
+	ErasedAt         *time.Time        `json:"erased_at" doc:"The instant at which what identifies a person was removed, RFC 3339 in UTC. Null if the customer was not erased."`
 }
 
 // SuspensionRequest is the body of PUT /v1/customers/{key}/suspension.
 type SuspensionRequest struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"200" doc:"Why, for people. The customer sees it in the portal."`
+	Reason string `json:"reason" minLength:"1" maxLength:"200" doc:"The reason for the suspension, for people. The customer sees it in the portal."`
 }
 
 // Suspension is the time in which a customer's hits and reservations are refused.
 type Suspension struct {
 	Reason string    `json:"reason" doc:"The reason for the suspension, for people. The customer sees it in the portal."`
-	At     time.Time `json:"at" doc:"Since when, by PostgreSQL's clock."`
+	At     time.Time `json:"at" doc:"The start of the suspension by PostgreSQL's clock, RFC 3339 in UTC."`
 }
 
 // PlanRequestRequest is the body of POST /v1/customers/{key}/plan-requests.
@@ -58,8 +58,8 @@ type ScheduledChangeRequest struct {
 // ScheduledChange is the plan that a customer will be on.
 type ScheduledChange struct {
 	Plan        string    `json:"plan" doc:"The key of the plan that the customer will be on."`
-	PlanVersion int       `json:"plan_version" doc:"The version that would be in force now."`
-	At          time.Time `json:"at" doc:"From here on its limits and prices count, by the customer's clock."`
+	PlanVersion int       `json:"plan_version" doc:"The number of the plan version that would be in force now."`
+	At          time.Time `json:"at" doc:"The instant from which limits and prices of the plan count by the customer's clock, RFC 3339 in UTC."`
 }
 
 // PreviewRequest is the body of POST /v1/customers/{key}/preview: a plan, or an end of billing.
@@ -72,7 +72,7 @@ type PreviewRequest struct {
 
 // Preview is what a change would make.
 type Preview struct {
-	At       time.Time    `json:"at" doc:"When the change counts, by the customer's clock."`
+	At       time.Time    `json:"at" doc:"The instant from which the change counts by the customer's clock, RFC 3339 in UTC."`
 	Invoice  *Invoice     `json:"invoice" doc:"The draft of the billing period that ends at that instant, with the usage so far. Null: no period ends there, or its invoice is empty."`
 	Upcoming *Invoice     `json:"upcoming" doc:"The upcoming invoice after that, with the usage so far. Null: billing is over."`
 	Limits   []QuotaLimit `json:"limits" doc:"The limits that the customer would have, with what is used of them now."`
@@ -93,42 +93,42 @@ type CustomerRequest struct {
 
 // OverrideRequest is the body of PUT /v1/customers/{key}/overrides/{limit}.
 type OverrideRequest struct {
-	Limit     int64      `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit instead of the plan's. 0 is closed."`
+	Limit     int64      `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit's units, in place of the plan's. 0 admits nothing."`
 	Burst     *int64     `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"The capacity of a token bucket. When left out, limit, whatever the plan's burst is."`
 	ExpiresAt *time.Time `json:"expires_at,omitzero" nullable:"true" doc:"When the plan's own numbers count again, by the customer's clock. Null or left out: never."`
-	Reason    string     `json:"reason,omitempty" maxLength:"200" doc:"Why, for people who read the list and the audit."`
+	Reason    string     `json:"reason,omitempty" maxLength:"200" doc:"The reason for the override, for people who read the list and the audit."`
 }
 
 // Override is a limit of one customer, instead of the plan's.
 type Override struct {
 	Name      string     `json:"name" doc:"The limit's name."`
 	Limit     int64      `json:"limit" doc:"The limit's units for this customer, in place of the plan's."`
-	Burst     *int64     `json:"burst,omitempty" minimum:"0" doc:"Left out when the burst is the limit."`
+	Burst     *int64     `json:"burst,omitempty" minimum:"0" doc:"The capacity of a token bucket, in units. Absent if the capacity is the limit."`
 	ExpiresAt *time.Time `json:"expires_at" doc:"The instant from which the plan's own numbers count again, RFC 3339 in UTC. Null if the override does not expire."`
 	Reason    string     `json:"reason,omitempty" doc:"The reason for the override, for people. Absent if none was given."`
 	InForce   bool       `json:"in_force" doc:"False when the override has no effect:\n- The override has expired.\n- The plan version in force does not have the limit.\n- The limit has a shape that these numbers do not fit."`
-	TestClock string     `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	TestClock string     `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 }
 
 // RefusalPeriod is a time in which a limit refused a customer's hits.
 type RefusalPeriod struct {
 	Limit      string     `json:"limit" doc:"The limit's name."`
 	Meter      string     `json:"meter" doc:"The meter's key."`
-	From       time.Time  `json:"from" doc:"The first hit that was refused."`
-	To         time.Time  `json:"to" doc:"The last hit that was refused."`
-	Units      int64      `json:"units" doc:"The sum of their costs, also of hits that were sent again."`
-	AdmittedAt *time.Time `json:"admitted_at" doc:"When the last hit would have been admitted, if nothing else had happened. Null: never."`
+	From       time.Time  `json:"from" doc:"The instant of the first hit that was refused, RFC 3339 in UTC."`
+	To         time.Time  `json:"to" doc:"The instant of the last hit that was refused, RFC 3339 in UTC."`
+	Units      int64      `json:"units" doc:"The sum of the costs of the refused hits, in units. A hit that was sent again counts again."`
+	AdmittedAt *time.Time `json:"admitted_at" doc:"The instant at which the last hit would have been admitted, if nothing else had happened. Null means never."`
 }
 
 // OpenReservation is an open reservation as a list shows it.
 type OpenReservation struct {
-	ID         string            `json:"id" doc:"Commit or release the reservation by it."`
+	ID         string            `json:"id" doc:"The reservation's id. Commit or release the reservation by it."`
 	Meter      string            `json:"meter" doc:"The meter's key."`
-	Cost       int64             `json:"cost" doc:"Units that it holds."`
+	Cost       int64             `json:"cost" doc:"Units that the reservation holds."`
 	Attributes map[string]string `json:"attributes" doc:"Of its attributes, those that limits were per. Others are not kept."`
-	CreatedAt  time.Time         `json:"created_at" doc:"When it was charged, by the customer's clock."`
-	ExpiresAt  time.Time         `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
-	TestClock  string            `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	CreatedAt  time.Time         `json:"created_at" doc:"The instant at which the units were reserved by the customer's clock, RFC 3339 in UTC."`
+	ExpiresAt  time.Time         `json:"expires_at" doc:"The instant from which the held units count no more by the customer's clock, RFC 3339 in UTC."`
+	TestClock  string            `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 }
 
 // Customer reads a customer, with its entity tag.

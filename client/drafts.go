@@ -26,22 +26,22 @@ type CompareRequest struct {
 // Compare is what the plan in force and its draft make of past usage.
 type Compare struct {
 	From      time.Time     `json:"from" doc:"The start of the usage that is compared, RFC 3339 in UTC: 30 days before to, or later if older months were archived."`
-	To        time.Time     `json:"to" doc:"The start of the running hour, which is not compared."`
+	To        time.Time     `json:"to" doc:"The exclusive end of the usage that is compared: the start of the running hour, RFC 3339 in UTC."`
 	Customers int           `json:"customers" doc:"Customers that were compared."`
 	Chosen    int           `json:"chosen" doc:"Customers that were to be compared. There are more than were compared if the time did not suffice."`
-	Others    bool          `json:"others" doc:"The plan has other customers, who are left out."`
+	Others    bool          `json:"others" doc:"True if the plan has other customers, who are left out."`
 	Asked     int64         `json:"asked" doc:"Units that hits asked for: admitted ones, and refused ones with every retry."`
-	Recorded  int64         `json:"recorded_refused" doc:"Of these, units that were refused then. A statistic."`
-	Currency  string        `json:"currency" doc:"Of the draft, and of its amounts."`
+	Recorded  int64         `json:"recorded_refused" doc:"Units of asked that were refused then. This is a statistic."`
+	Currency  string        `json:"currency" doc:"The ISO 4217 code of the draft's currency, in which the amounts are."`
 	InForce   CompareSide   `json:"in_force" doc:"The outcome of the plans in force."`
 	Draft     CompareSide   `json:"draft" doc:"The outcome of the draft."`
 	Limits    []CompareRow  `json:"limits" doc:"The outcome of each limit of the plans in force and of the draft."`
-	Notes     []CompareNote `json:"notes" doc:"What the numbers leave open."`
+	Notes     []CompareNote `json:"notes" doc:"Notes on what the numbers leave open."`
 }
 
 // CompareNote is what the numbers leave open.
 type CompareNote struct {
-	Name string `json:"name" doc:"Never changes, so clients may branch on it."`
+	Name string `json:"name" doc:"The name of the note. It never changes, so clients may branch on it."`
 	Text string `json:"text" doc:"The note, for people."`
 }
 
@@ -53,7 +53,7 @@ type CompareRange struct {
 
 // CompareSide is what one plan makes of the usage.
 type CompareSide struct {
-	Refused   CompareRange  `json:"refused" doc:"Units."`
+	Refused   CompareRange  `json:"refused" doc:"Units that would be refused."`
 	Customers CompareRange  `json:"customers_refused" doc:"Customers with a refusal."`
 	Billed    *CompareRange `json:"billed_minor,omitempty" doc:"What would be billed, without taxes, in minor units. Left out where an amount is too large to be billed."`
 }
@@ -62,15 +62,15 @@ type CompareSide struct {
 type CompareRow struct {
 	Meter   string       `json:"meter" doc:"The meter's key."`
 	Limit   string       `json:"limit" doc:"The limit's name."`
-	InForce *CompareCell `json:"in_force,omitempty" doc:"Left out where no customer's plan in force has the limit."`
-	Draft   *CompareCell `json:"draft,omitempty" doc:"Left out where the draft does not have the limit."`
+	InForce *CompareCell `json:"in_force,omitempty" doc:"The outcome of the limit in the plans in force. Absent if no customer's plan in force has the limit."`
+	Draft   *CompareCell `json:"draft,omitempty" doc:"The outcome of the limit in the draft. Absent if the draft does not have the limit."`
 }
 
 // CompareCell is what a limit of one plan makes of the usage.
 type CompareCell struct {
 	How       string       `json:"how" enum:"by_hour,spread,bounds,unknown,admits" doc:"How the limit was played:\n- by_hour: from the hours of usage, exact for hits of one unit.\n- spread: from the hours of usage, with the units of each spread evenly.\n- bounds: only a least and a most is known, since usage is stored by the hour.\n- unknown: it cannot be known from hours, as of an allocation.\n- admits: the limit is soft or a shadow, and refuses nothing."`
-	Refused   CompareRange `json:"refused" doc:"Units."`
-	Customers CompareRange `json:"customers" doc:"Customers that it refused units."`
+	Refused   CompareRange `json:"refused" doc:"Units that would be refused."`
+	Customers CompareRange `json:"customers" doc:"Customers of whom the limit would refuse units."`
 }
 
 // PlayRequest is the body of POST /v1/plans/{key}/draft/play.
@@ -93,7 +93,7 @@ type Traffic struct {
 // TrafficHits is one hit of the pattern own.
 type TrafficHits struct {
 	AtUS int64 `json:"at_us" minimum:"0" doc:"Microseconds since the start of the play."`
-	Cost int64 `json:"cost" required:"false" minimum:"1" maximum:"999999999999999" default:"1" doc:"Units."`
+	Cost int64 `json:"cost" required:"false" minimum:"1" maximum:"999999999999999" default:"1" doc:"Units of the hit."`
 }
 
 // Plays are the plays of a draft and of the plan in force.
@@ -125,7 +125,7 @@ type PlayedHit struct {
 	AtUS         int64  `json:"at_us" doc:"Microseconds since the start of the play."`
 	Cost         int64  `json:"cost" doc:"Units of the hit."`
 	Admitted     bool   `json:"admitted" doc:"True if the hit was admitted."`
-	RetryAfterMS *int64 `json:"retry_after_ms" doc:"Of a refusal: the wait after which the hit would be admitted. Null: never."`
+	RetryAfterMS *int64 `json:"retry_after_ms" doc:"Of a refusal, the wait in milliseconds after which the hit would be admitted. Null means never."`
 }
 
 // PlayLimit is what a limit did.
@@ -134,8 +134,8 @@ type PlayLimit struct {
 	Algorithm string  `json:"algorithm" doc:"The limit's algorithm, as in the plan: fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency."`
 	Mode      string  `json:"mode" doc:"The limit's mode, as in the plan: hard, soft or shadow."`
 	Limit     int64   `json:"limit" doc:"Units in a window. Of an allocation, units in all."`
-	Burst     *int64  `json:"burst,omitempty" doc:"Of a token bucket: its capacity."`
-	Window    string  `json:"window" doc:"As in the plan. Empty for an allocation."`
+	Burst     *int64  `json:"burst,omitempty" doc:"Of a token bucket, the capacity in units."`
+	Window    string  `json:"window" doc:"The window, as in the plan. Empty for an allocation."`
 	Refused   int64   `json:"refused" doc:"Hits that the limit did not admit. Those passed all the same if it is soft or a shadow."`
 	Level     []int64 `json:"level" doc:"Units that counted against the limit, at 240 instants evenly spread from the start on."`
 	Fullest   struct {

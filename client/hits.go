@@ -42,7 +42,7 @@ type Refund struct {
 	Cost      int64        `json:"cost" doc:"Units to give back, as in the request."`
 	Refunded  int64        `json:"refunded" doc:"Units by which usage fell.\n- With hit: no more than the hit had left of its charge.\n- Without hit: no more than the billing period had. The present windows may get more back, if an adjustment took units off."`
 	At        time.Time    `json:"at" doc:"The instant of the refund by the customer's clock, RFC 3339 in UTC."`
-	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	TestClock string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 	Replayed  bool         `json:"replayed" doc:"True if the refund was done before under its id. Nothing was given back again."`
 	Limits    []LimitState `json:"limits" doc:"The limits as they stand after the refund."`
 }
@@ -60,13 +60,13 @@ type ReservationRequest struct {
 // Reservation is the answer of a reservation that was made.
 type Reservation struct {
 	ID           string       `json:"id" doc:"The reservation's id. Commit or release the reservation by it."`
-	ExpiresAt    time.Time    `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
+	ExpiresAt    time.Time    `json:"expires_at" doc:"The instant from which the held units count no more by the customer's clock, RFC 3339 in UTC."`
 	Allowed      bool         `json:"allowed" doc:"Always true, because a refusal is answered with a problem."`
 	Customer     string       `json:"customer" doc:"The customer's key."`
 	Meter        string       `json:"meter" doc:"The meter's key."`
 	Cost         int64        `json:"cost" doc:"Units that the reservation holds."`
 	At           time.Time    `json:"at" doc:"The instant at which all limits judged the reservation, RFC 3339 in UTC."`
-	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	TestClock    string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 	Replayed     bool         `json:"replayed" doc:"True if the units were reserved before under the id. This is the answer given then."`
 	RetryAfterMS int64        `json:"retry_after_ms" doc:"Always 0, because the reservation was admitted."`
 	Limits       []LimitState `json:"limits" doc:"The limits of the meter with the reserved units charged, in the plan's order. Empty if the meter has no limits."`
@@ -85,9 +85,9 @@ type Commit struct {
 	Meter     string       `json:"meter" doc:"The meter's key."`
 	Cost      int64        `json:"cost" doc:"Units that are booked as usage."`
 	Reserved  int64        `json:"reserved" doc:"Units that had been reserved."`
-	Late      bool         `json:"late" doc:"The reservation had expired. All of the cost was charged now."`
+	Late      bool         `json:"late" doc:"True if the reservation had expired. All of the cost was charged now."`
 	At        time.Time    `json:"at" doc:"The instant of the commit by the customer's clock, RFC 3339 in UTC."`
-	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	TestClock string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 	Replayed  bool         `json:"replayed" doc:"True if the reservation was committed before. Nothing was charged again."`
 	Limits    []LimitState `json:"limits" doc:"The limits as they stand after the commit."`
 }
@@ -99,7 +99,7 @@ type NoRoom struct {
 	Status      int          `json:"status" doc:"The HTTP status, 409."`
 	Detail      string       `json:"detail" doc:"An explanation of this one problem, for people."`
 	Committable int64        `json:"committable" doc:"The largest cost that could be committed now."`
-	Late        bool         `json:"late" doc:"The reservation had expired."`
+	Late        bool         `json:"late" doc:"True if the reservation had expired."`
 	At          time.Time    `json:"at" doc:"The instant at which the commit was judged, RFC 3339 in UTC."`
 	TestClock   string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 	Limits      []LimitState `json:"limits" doc:"What each limit says of the units that go beyond the reserved ones."`
@@ -144,12 +144,12 @@ type Decision struct {
 	Customer     string       `json:"customer" doc:"The customer's key."`
 	Meter        string       `json:"meter" doc:"The meter's key."`
 	Cost         int64        `json:"cost" doc:"Units that the hit asked for. Of a level that was set, the units of the rise."`
-	At           time.Time    `json:"at" doc:"The instant at which all limits judged the hit."`
-	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	AsOf         *time.Time   `json:"as_of,omitempty" doc:"Only of a refusal from a node's memory: when the node read what it remembers."`
-	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach. The hit was decided by the node's memory, and not charged."`
-	Replayed     bool         `json:"replayed" doc:"The hit was charged before, under its id. This is the answer given then."`
-	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait after which the hit would be admitted, if nothing else happened. Null: never."`
+	At           time.Time    `json:"at" doc:"The instant at which all limits judged the hit, RFC 3339 in UTC."`
+	TestClock    string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
+	AsOf         *time.Time   `json:"as_of,omitempty" doc:"The instant of the state that the node remembered, RFC 3339 in UTC. Present only in a refusal from the node's memory."`
+	Degraded     bool         `json:"degraded,omitempty" doc:"True if the database was out of reach. The hit was decided by the node's memory, and not charged. Absent otherwise."`
+	Replayed     bool         `json:"replayed" doc:"True if the hit was charged before under its id. This is the answer given then."`
+	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait in milliseconds after which the hit would be admitted, if nothing else happened. Null means never."`
 	Limits       []LimitState `json:"limits" doc:"The limits of the meter after the decision, in the plan's order. Empty if the meter has no limits."`
 }
 
@@ -167,7 +167,7 @@ type Refusal struct {
 	At               time.Time    `json:"at" doc:"The instant at which all limits judged the request, RFC 3339 in UTC."`
 	TestClock        string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 	AsOf             *time.Time   `json:"as_of,omitempty" doc:"The instant of the state that the node remembered, RFC 3339 in UTC. Present only in a refusal from the node's memory."`
-	Degraded         bool         `json:"degraded,omitempty" doc:"The database was out of reach, and the limit was used up in the node's memory."`
+	Degraded         bool         `json:"degraded,omitempty" doc:"True if the database was out of reach, and the limit was used up in the node's memory. Absent otherwise."`
 	Replayed         bool         `json:"replayed" doc:"Always false, because a refusal is never stored under an id."`
 	RetryAfterMS     *int64       `json:"retry_after_ms" doc:"The shortest wait in milliseconds after which the request would be admitted, if nothing else happened. Null means never."`
 	Limits           []LimitState `json:"limits" doc:"The limits of the meter as they judged the request, in the plan's order."`
@@ -182,7 +182,7 @@ type LimitState struct {
 	Used         int64      `json:"used" doc:"Units that count against the limit now. Of a token bucket, the burst less remaining."`
 	Remaining    int64      `json:"remaining" doc:"The largest cost that the limit would admit now."`
 	Exceeded     bool       `json:"exceeded" doc:"- Of any limit: the limit is past its units. A hard limit is so after an overrun, or when its limit was lowered.\n- Of a soft limit also: the limit did not admit the hit, which passed all the same.\n- Of a shadow also: the limit would have refused the hit."`
-	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal: after which wait this limit would admit the hit.\n- 0: the limit admits the hit, as a soft limit does.\n- Null: never."`
-	ResetAt      *time.Time `json:"reset_at" doc:"When the whole quota of the limit would be there again. Null: never, as of an allocation in use."`
+	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal, the wait in milliseconds after which this limit would admit the hit.\n- 0: the limit admits the hit, as a soft limit does.\n- Null: never."`
+	ResetAt      *time.Time `json:"reset_at" doc:"The instant at which the whole quota of the limit would be there again, RFC 3339 in UTC. Null means never, as of an allocation in use."`
 	Window       *string    `json:"window" doc:"The window, as in the plan. Null for an allocation and for a concurrency."`
 }

@@ -26,7 +26,7 @@ type Tax struct {
 	Percent   string `json:"percent" doc:"The rate in percent, a decimal from 0 to 100 with at most 6 digits after the point, such as 8.875."`
 	BaseMinor int64  `json:"base_minor" doc:"The amount without taxes that the tax is computed on, in minor units."`
 	TaxMinor  int64  `json:"tax_minor" doc:"The amount of the tax, in minor units."`
-	Note      string `json:"note,omitempty" doc:"Printed beside the tax."`
+	Note      string `json:"note,omitempty" doc:"A note that is printed beside the tax. Absent if none was written."`
 }
 
 // SellerOnPaper is a seller as an invoice names it.
@@ -39,8 +39,8 @@ type SellerOnPaper struct {
 	TaxID        string   `json:"tax_id,omitempty" doc:"The tax number, such as DE123456789, printed on invoices. Absent if none was written."`
 	Registration string   `json:"registration,omitempty" doc:"Where the company is registered, and as what. Absent if none was written."`
 	Email        string   `json:"email,omitempty" doc:"An email address. Absent if none was written."`
-	Payment      []string `json:"payment,omitempty" doc:"Lines that say how to pay."`
-	Footer       []string `json:"footer,omitempty" doc:"Lines at the end of papers."`
+	Payment      []string `json:"payment,omitempty" doc:"Lines that say how to pay. Absent if none were written."`
+	Footer       []string `json:"footer,omitempty" doc:"Lines at the end of invoices. Absent if none were written."`
 }
 
 // Line is one line of an invoice. Amounts are in minor units of the invoice's currency.
@@ -54,26 +54,26 @@ type Line struct {
 	Quantity    int64      `json:"quantity" doc:"Units of the meter, the included ones among them. Of a correction, the units that changed. 0 if the line counts no units."`
 	Included    int64      `json:"included" doc:"Units that the price gives free in the time of the line. 0 if the line counts no units."`
 	PlanVersion int        `json:"plan_version" doc:"The number of the plan version that prices the line."`
-	Tiers       []TierLine `json:"tiers" doc:"What each tier adds. Amounts are exact, in major units, the flat price in them."`
+	Tiers       []TierLine `json:"tiers" doc:"The tiers that units fall in, each with its exact amount. Empty if the model has no tiers."`
 	AmountMinor int64      `json:"amount_minor" doc:"The amount of the line in minor units, without exclusive taxes. Below 0 if the line gives money back."`
 	OfInvoice   *string    `json:"of_invoice" doc:"The id of the invoice that the line corrects or credits, or null."`
 
-	UnitPrice    *string    `json:"unit_price" doc:"What each unit beyond the included ones costs, in major units, as the price says it. Of usage and corrections by model per_unit."`
-	PackageSize  *int64     `json:"package_size" doc:"The units of a package. Each begun one beyond the included units costs package_price. Of usage and corrections by model package."`
+	UnitPrice    *string    `json:"unit_price" doc:"The price of each unit beyond the included ones, a decimal number in major units. Of usage and corrections by model per_unit, else null."`
+	PackageSize  *int64     `json:"package_size" doc:"Units in a package. Each begun package beyond the included units costs package_price. Of usage and corrections by model package, else null."`
 	PackagePrice *string    `json:"package_price" doc:"The price of a package in major units, a decimal number. Of usage and corrections by model package, else null."`
-	Level        *LineLevel `json:"level" doc:"Of usage of a level meter, else null. quantity is exact, rounded to units."`
+	Level        *LineLevel `json:"level" doc:"The level that is billed, of usage of a level meter, else null. quantity is this level, rounded to whole units."`
 	Applied      *string    `json:"applied" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
 
-	Part       *Part  `json:"part" doc:"Which part of a whole period the line covers. Null if the line covers all of it, and of charges and credit notes."`
+	Part       *Part  `json:"part" doc:"The part of a whole period that the line covers. Null if the line covers all of it, and of charges and credit notes."`
 	WholeMinor *int64 `json:"whole_minor" doc:"What the whole period costs, of which the line has its part: of base and unused the base price, of minimum the plan's minimum, of usage the minimum or maximum that was applied. Else null."`
 
-	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment: the test clock that the customer lives by."`
+	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment, the key of the test clock that the customer lives by. Else absent."`
 }
 
 // LineLevel is the level that a line bills.
 type LineLevel struct {
-	By    string `json:"by" enum:"average,peak,last" doc:"Which level of the period is billed."`
-	Exact string `json:"exact" doc:"The level, with 6 digits after the point."`
+	By    string `json:"by" enum:"average,peak,last" doc:"The level of the billing period that is billed."`
+	Exact string `json:"exact" doc:"The level in units, a decimal number with 6 digits after the point."`
 }
 
 // Part is a part [From, To) of the whole [OfFrom, OfTo).
@@ -86,49 +86,49 @@ type Part struct {
 
 // Invoice is an invoice or a credit note.
 type Invoice struct {
-	ID             *string       `json:"id" doc:"Null for an invoice that is upcoming or previewed."`
-	Number         *string       `json:"number" doc:"Null for a draft. The seller's numbers have no gap."`
+	ID             *string       `json:"id" doc:"The invoice's id. Null for an invoice that is upcoming or previewed."`
+	Number         *string       `json:"number" doc:"The invoice's number, made of the seller's prefix and an integer. Null for a draft. The seller's numbers have no gap."`
 	Kind           string        `json:"kind" enum:"period,opening,credit_note" doc:"What the invoice is for.\n- period: a billing period that ended.\n- opening: the first base price that is due in advance.\n- credit_note: it credits lines of an earlier invoice."`
 	Customer       string        `json:"customer" doc:"The customer's key."`
-	TestClock      string        `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	TestClock      string        `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 	Status         string        `json:"status" enum:"draft,finalized,paid,void,credited" doc:"The state of the invoice.\n- draft: it may still change.\n- finalized: it is numbered and something is open.\n- paid: nothing is open.\n- void: it was taken back.\n- credited: credit notes cover all of it."`
 	Currency       string        `json:"currency" doc:"The ISO 4217 code of the currency, such as EUR."`
 	PeriodStart    time.Time     `json:"period_start" doc:"The start of the billing period, RFC 3339 in UTC."`
 	PeriodEnd      time.Time     `json:"period_end" doc:"The exclusive end of the billing period, RFC 3339 in UTC."`
-	PriceVersion   int           `json:"price_version" doc:"The plan version that prices the period."`
+	PriceVersion   int           `json:"price_version" doc:"The number of the plan version that prices the period."`
 	Lines          []Line        `json:"lines" doc:"The lines of the invoice, in the order of their numbers."`
-	SubtotalMinor  int64         `json:"subtotal_minor" doc:"The sum of the lines."`
+	SubtotalMinor  int64         `json:"subtotal_minor" doc:"The sum of the lines, in minor units."`
 	Taxes          []Tax         `json:"taxes" doc:"The taxes, one for each rate."`
 	TaxMinor       int64         `json:"tax_minor" doc:"The sum of the taxes, in minor units."`
 	TotalMinor     int64         `json:"total_minor" doc:"The amount with taxes, in minor units. Below 0 if the customer gets money back, as of a credit note."`
-	CreditsMinor   int64         `json:"credits_minor" doc:"What credits pay of the total."`
-	AmountDueMinor int64         `json:"amount_due_minor" doc:"The total less credits, as it was at finalization."`
-	CreditedMinor  int64         `json:"credited_minor" doc:"What credit notes have credited since, taxes included. "`
-	PaidMinor      int64         `json:"paid_minor" doc:"What the payments come to."`
-	OpenMinor      int64         `json:"open_minor" doc:"What is still to be paid: what is due, less what credit notes took of what was open, less paid_minor. 0 of what is not finalized."`
-	Payments       []Payment     `json:"payments" doc:"What was paid since it was finalized. Reversed payments are not among them."`
-	Reversed       []Payment     `json:"reversed_payments,omitempty" doc:"Payments that count no more."`
-	Money          *NoteMoney    `json:"money,omitempty" doc:"Of a credit note: where its total went."`
+	CreditsMinor   int64         `json:"credits_minor" doc:"The part of the total that credits pay, in minor units."`
+	AmountDueMinor int64         `json:"amount_due_minor" doc:"The total less credits, in minor units, as it was at finalization."`
+	CreditedMinor  int64         `json:"credited_minor" doc:"The amount that credit notes have credited since, with taxes, in minor units."`
+	PaidMinor      int64         `json:"paid_minor" doc:"The sum of the payments, in minor units."`
+	OpenMinor      int64         `json:"open_minor" doc:"The amount that is still to be paid, in minor units: what is due, less what credit notes took of what was open, less paid_minor. 0 if the invoice is not finalized."`
+	Payments       []Payment     `json:"payments" doc:"The payments since the invoice was finalized. Reversed payments are not among them."`
+	Reversed       []Payment     `json:"reversed_payments,omitempty" doc:"The payments that were reversed and count no more. Absent without such a payment."`
+	Money          *NoteMoney    `json:"money,omitempty" doc:"Where the total of a credit note went. Absent for other invoices."`
 	Seller         SellerOnPaper `json:"seller" doc:"The seller who sends the invoice. A finalized invoice keeps the seller as it was then."`
 	Buyer          Buyer         `json:"buyer" doc:"The buyer to whom the invoice is addressed. A finalized invoice keeps the buyer as it was then."`
-	OrderReference string        `json:"order_reference,omitempty" doc:"The buyer's."`
-	Notes          []string      `json:"notes,omitempty" doc:"Lines of the account."`
-	DueAt          *time.Time    `json:"due_at" doc:"Null for a draft and for a credit note."`
-	Overdue        bool          `json:"overdue" doc:"Something is open, and due_at is over."`
-	Held           *string       `json:"held" doc:"Why the invoice stays a draft, or null."`
-	Of             *string       `json:"of" doc:"The id of the invoice that this one credits or replaces, or null."`
+	OrderReference string        `json:"order_reference,omitempty" doc:"The buyer's order reference, printed on invoices. Absent if none was written."`
+	Notes          []string      `json:"notes,omitempty" doc:"Lines of the account that are printed on the invoice. Absent if none were written."`
+	DueAt          *time.Time    `json:"due_at" doc:"The instant until which the invoice is to be paid, RFC 3339 in UTC. Null for a draft and for a credit note."`
+	Overdue        bool          `json:"overdue" doc:"True if something is open and due_at is over."`
+	Held           *string       `json:"held" doc:"The reason why the invoice stays a draft, for people. Null if nothing holds the invoice."`
+	Of             *string       `json:"of" doc:"The id of the invoice that this invoice credits or replaces. Null if there is none."`
 	FinalizedAt    *time.Time    `json:"finalized_at" doc:"The instant at which the invoice was finalized by the customer's clock, RFC 3339 in UTC. Null for a draft."`
-	PaidAt         *time.Time    `json:"paid_at" doc:"When the last payment came, of what is paid. What is paid because nothing was due has the instant of its finalization. Null of a credit note, and where credit notes took all that was open."`
-	Reference      *string       `json:"reference" doc:"Of the last payment that has one, or null."`
+	PaidAt         *time.Time    `json:"paid_at" doc:"The instant of the last payment, or of the finalization if nothing was due. Null of what is not paid, of a credit note, and if credit notes took all that was open."`
+	Reference      *string       `json:"reference" doc:"The reference of the last payment that has one. Null without such a payment."`
 	VoidReason     *string       `json:"void_reason" doc:"The reason why the invoice was taken back, for people. Null unless the invoice is void."`
-	Reason         *string       `json:"reason" doc:"Why the credit note was made, or null."`
+	Reason         *string       `json:"reason" doc:"The reason for the credit note, for people. Null for other invoices."`
 
 	Projection *Projection `json:"projection,omitempty" doc:"What an upcoming invoice comes to if usage goes on at its pace so far, when the request asks for it. Caps and hard limits stop the projection. Absent while the period is too young."`
 }
 
 // Payment is what was paid of an invoice at once.
 type Payment struct {
-	N           int       `json:"n" doc:"Its number among the invoice's payments, from 1. It never changes."`
+	N           int       `json:"n" doc:"The payment's number among the invoice's payments, from 1. The number never changes."`
 	At          time.Time `json:"at" doc:"The instant at which the payment was noted by the customer's clock, RFC 3339 in UTC."`
 	AmountMinor int64     `json:"amount_minor" doc:"The amount that was paid, in minor units."`
 	Kind        string    `json:"kind" enum:"payment,credits" doc:"- payment: money from outside.\n- credits: credits of the customer that were applied after the invoice was finalized."`
@@ -140,51 +140,51 @@ type Payment struct {
 
 // NoteMoney is where the total of a credit note went.
 type NoteMoney struct {
-	OpenMinor     int64 `json:"open_minor" doc:"So much less is owed of the invoice."`
-	CreditsMinor  int64 `json:"credits_minor" doc:"Became a credit of kind carried."`
-	OutsideMinor  int64 `json:"outside_minor" doc:"The seller pays it out."`
-	ReturnedMinor int64 `json:"returned_minor" doc:"Went back to the credits that had paid the invoice."`
+	OpenMinor     int64 `json:"open_minor" doc:"The part by which less is owed of the invoice, in minor units."`
+	CreditsMinor  int64 `json:"credits_minor" doc:"The part that became a credit of kind carried, in minor units."`
+	OutsideMinor  int64 `json:"outside_minor" doc:"The part that the seller pays out, in minor units."`
+	ReturnedMinor int64 `json:"returned_minor" doc:"The part that went back to the credits that had paid the invoice, in minor units."`
 }
 
 // PayRequest is the body of POST /v1/invoices/{id}/pay.
 type PayRequest struct {
-	AmountMinor *int64  `json:"amount_minor,omitempty" minimum:"1" maximum:"999999999999999" doc:"A part. All that is open when left out."`
-	Reference   string  `json:"reference,omitempty" maxLength:"500" doc:"What the payment is known by, for people."`
-	ID          *string `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The payment is noted once under it, here or as the header Idempotency-Key. It is the customer's for ever."`
+	AmountMinor *int64  `json:"amount_minor,omitempty" minimum:"1" maximum:"999999999999999" doc:"The amount in minor units, at most what is open. When left out, all that is open."`
+	Reference   string  `json:"reference,omitempty" maxLength:"500" doc:"The name by which people know the payment, such as a transfer."`
+	ID          *string `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, here or as the header Idempotency-Key. The payment is noted once under this id. It is the customer's for ever."`
 }
 
 // ReverseRequest is the body of POST /v1/invoices/{id}/payments/{n}/reverse.
 type ReverseRequest struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
-	ID     string `json:"id" minLength:"1" maxLength:"255" doc:"The payment is reversed once under it. It is the customer's for ever."`
+	Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason for the reversal, for people."`
+	ID     string `json:"id" minLength:"1" maxLength:"255" doc:"The idempotency key. The payment is reversed once under this id. It is the customer's for ever."`
 }
 
 // VoidRequest is the body of POST /v1/invoices/{id}/void.
 type VoidRequest struct {
-	Reason  string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
-	Reissue bool   `json:"reissue" required:"false" default:"false" doc:"Makes a new draft of the same period and prices."`
+	Reason  string `json:"reason" minLength:"1" maxLength:"500" doc:"The reason why the invoice is taken back, for people."`
+	Reissue bool   `json:"reissue" required:"false" default:"false" doc:"True to make a new draft of the same period and prices."`
 }
 
 // NoteRequest is the body of POST /v1/invoices/{id}/credit-notes.
 type NoteRequest struct {
 	Lines  []NoteLine `json:"lines" minItems:"1" doc:"The lines that are credited, each with its amount. At least one."`
-	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
+	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"The reason for the credit note, for people."`
 	To     string     `json:"to" enum:"credits,outside" doc:"Where the money goes that is beyond what is open of the invoice.\n- credits: it becomes a credit of kind carried.\n- outside: the seller pays it out.\n\nIn both cases at most what payments and credits of kind paid have paid, over all notes. The rest returns to the credits that it came from."`
-	ID     string     `json:"id" minLength:"1" maxLength:"255" doc:"The credit note is made once under it. It is the customer's for ever."`
+	ID     string     `json:"id" minLength:"1" maxLength:"255" doc:"The idempotency key. The credit note is made once under this id. It is the customer's for ever."`
 }
 
 // NoteLine is what is credited of one line.
 type NoteLine struct {
-	N           int   `json:"n" minimum:"1" doc:"The line of the invoice."`
-	AmountMinor int64 `json:"amount_minor" minimum:"1" doc:"As the line's amount: without an exclusive tax."`
+	N           int   `json:"n" minimum:"1" doc:"The number of the invoice's line."`
+	AmountMinor int64 `json:"amount_minor" minimum:"1" doc:"The amount to credit in minor units. As in the line's amount, exclusive taxes come on top."`
 }
 
 // LineUsage is the usage that a line bills.
 type LineUsage struct {
 	Hours       []LineHour       `json:"hours" doc:"The hours that the line counts, ascending. Empty if the line counts no hours, as a correction or a line of a level meter."`
 	Adjustments []LineAdjustment `json:"adjustments" doc:"The adjustments that the line counts, in the order of the hours that they concern."`
-	Points      []UsagePoint     `json:"points,omitempty" doc:"Of a line of a level meter, which has no hours: the days of its period."`
-	NextCursor  *string          `json:"next_cursor" doc:"Hours come first, and then adjustments. Null when these are the last ones: then all pages together add up to the line's quantity."`
+	Points      []UsagePoint     `json:"points,omitempty" doc:"The days of the period, of a line of a level meter, which has no hours. Absent for other lines."`
+	NextCursor  *string          `json:"next_cursor" doc:"The cursor of the next page. Hours come first, and then adjustments. Null on the last page: then all pages together add up to the line's quantity."`
 }
 
 // LineHour is one hour of it.
@@ -195,8 +195,8 @@ type LineHour struct {
 
 // LineAdjustment is an adjustment that a line bills.
 type LineAdjustment struct {
-	Hour   time.Time `json:"hour" doc:"The start of the hour that it concerns."`
-	At     time.Time `json:"at" doc:"When it was made."`
+	Hour   time.Time `json:"hour" doc:"The start of the hour that the adjustment concerns, RFC 3339 in UTC."`
+	At     time.Time `json:"at" doc:"The instant at which the adjustment was made, RFC 3339 in UTC."`
 	Cost   int64     `json:"cost" doc:"Units that the adjustment added. Below 0, the units were taken off."`
 	Reason string    `json:"reason" doc:"The reason for the adjustment, for people."`
 }
@@ -208,7 +208,7 @@ type TierLine struct {
 	Quantity  Units   `json:"quantity"`
 	Amount    string  `json:"amount" doc:"The amount of the tier with its flat price, an exact decimal number in major units."`
 	UnitPrice string  `json:"unit_price" doc:"The price of a unit in the tier, a decimal number in major units."`
-	FlatPrice *string `json:"flat_price" doc:"The flat price of the tier, a decimal number in major units. Null if the tier has none."` // nil: none
+	FlatPrice *string `json:"flat_price" doc:"The flat price of the tier, a decimal number in major units. Null if the tier has none."`
 }
 
 // Units is a decimal number of units: "12" of a meter that counts what passes, and "3.500000", with 6 digits after the point, of a

@@ -7,7 +7,7 @@ import (
 
 // Overview is how the service is. Parts that could not be read are nil, and Failed names them.
 type Overview struct {
-	At        time.Time  `json:"at" doc:"When this was read. A node reads it at most every 2 seconds."`
+	At        time.Time  `json:"at" doc:"The instant at which this was read, RFC 3339 in UTC. A node reads it at most every 2 seconds."`
 	Concerns  []Concern  `json:"concerns" doc:"What somebody should look at."`
 	Failed    []string   `json:"failed" enum:"decisions,nodes,database,fullest,held" doc:"Parts that could not be read just now. They are left out."`
 	Decisions *Decisions `json:"decisions,omitempty" doc:"How many hits and reservations were decided. Absent if this could not be read."`
@@ -19,8 +19,8 @@ type Overview struct {
 
 // Concern is what somebody should look at.
 type Concern struct {
-	Name string `json:"name" enum:"node_silent,node_degraded,database_read_only,connections,old_transaction,books_disagree,billing_blocked,invoices_overdue,seller_without_name" doc:"Never changes, so clients may branch on it."`
-	Text string `json:"text" doc:"What it is, for people."`
+	Name string `json:"name" enum:"node_silent,node_degraded,database_read_only,connections,old_transaction,books_disagree,billing_blocked,invoices_overdue,seller_without_name" doc:"The name of the concern. It never changes, so clients may branch on it."`
+	Text string `json:"text" doc:"The concern, for people."`
 }
 
 // Decisions are how many hits and reservations were decided.
@@ -35,19 +35,19 @@ type Decisions struct {
 // Decided is how many were decided since an instant.
 type Decided struct {
 	From     time.Time `json:"from" doc:"The start of the time that is counted, RFC 3339 in UTC. The time goes on until now."`
-	Admitted int64     `json:"admitted" doc:"Hits and reservations."`
-	Refused  int64     `json:"refused" doc:"Hits and reservations."`
+	Admitted int64     `json:"admitted" doc:"The number of hits and reservations that were admitted."`
+	Refused  int64     `json:"refused" doc:"The number of hits and reservations that were refused."`
 }
 
 // Node is a node that serves on the database.
 type Node struct {
-	Name      string    `json:"name" doc:"The machine and the port."`
+	Name      string    `json:"name" doc:"The name of the node: its machine and its port."`
 	Version   string    `json:"version" doc:"The version of quotad that the node runs."`
-	State     string    `json:"state" enum:"starting,ready,degraded,stopping,silent" doc:"silent: it was not heard of for 15 seconds."`
+	State     string    `json:"state" enum:"starting,ready,degraded,stopping,silent" doc:"The state of the node. silent means that the node has not reported for 15 seconds."`
 	Reason    string    `json:"reason,omitempty" doc:"Why the node is degraded."`
 	StartedAt time.Time `json:"started_at" doc:"The instant at which the node started, RFC 3339 in UTC."`
-	SeenAt    time.Time `json:"seen_at" doc:"Nodes tell of themselves every 5 seconds."`
-	PerSecond string    `json:"per_second" doc:"What it decided a second: a decimal number."`
+	SeenAt    time.Time `json:"seen_at" doc:"The instant at which the node last reported, RFC 3339 in UTC. Nodes report every 5 seconds."`
+	PerSecond string    `json:"per_second" doc:"The hits and reservations that the node decided per second, on average of recent: a decimal number."`
 }
 
 // Fullest are the customers whose limits are the fullest.
@@ -62,22 +62,22 @@ type Fullest struct {
 // Full is the fullest limit of a customer.
 type Full struct {
 	Customer string `json:"customer" doc:"The customer's key."`
-	Name     string `json:"name" doc:"The customer's."`
+	Name     string `json:"name" doc:"The customer's name."`
 	Meter    string `json:"meter" doc:"The meter's key."`
 	Limit    string `json:"limit" doc:"The limit's name."`
-	Mode     string `json:"mode" enum:"hard,soft" doc:"soft: it admits past itself."`
+	Mode     string `json:"mode" enum:"hard,soft" doc:"The limit's mode. A soft limit admits hits past itself."`
 	Used     int64  `json:"used" doc:"Units that count against the limit now. Of a token bucket, the burst less remaining."`
-	Of       int64  `json:"of" doc:"The limit, or the burst of a token bucket."`
-	Percent  int64  `json:"percent" doc:"Used in percent, rounded down. Above 100 where a soft limit is exceeded."`
+	Of       int64  `json:"of" doc:"The limit in units, or the burst of a token bucket."`
+	Percent  int64  `json:"percent" doc:"The part of the limit that is used, in percent and rounded down. Above 100 if a soft limit is exceeded."`
 }
 
 // Database is how the database is.
 type Database struct {
-	Version             string     `json:"version" doc:"PostgreSQL's."`
-	SizeBytes           int64      `json:"size_bytes" doc:"Of the database on disk."`
-	Connections         int        `json:"connections" doc:"Of clients, to all databases of the server."`
+	Version             string     `json:"version" doc:"The version of PostgreSQL."`
+	SizeBytes           int64      `json:"size_bytes" doc:"The size of the database on disk, in bytes."`
+	Connections         int        `json:"connections" doc:"The connections of clients to all databases of the server."`
 	MaxConnections      int        `json:"max_connections" doc:"The most connections that the server accepts, by its setting max_connections."`
-	ReadOnly            bool       `json:"read_only" doc:"The server is in recovery and takes no writes."`
+	ReadOnly            bool       `json:"read_only" doc:"True if the server is in recovery and takes no writes."`
 	Replicas            int        `json:"replicas" doc:"The number of replicas that stream from the server now."`
 	ReplicaLagBytes     *int64     `json:"replica_lag_bytes" doc:"How many bytes of WAL the slowest replica has not replayed. Null without one, or where the role may not see it."`
 	OldestTransactionAt *time.Time `json:"oldest_transaction_at" doc:"When the oldest open transaction began, as far as the role may see. Null: none is open."`

@@ -50,7 +50,7 @@ type PlanInput struct {
 	MinimumMinor   int64          `json:"minimum_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"The least that the base and the usage of a billing period cost together, in minor units."`
 	Meters         []string       `json:"meters" required:"false" doc:"Meters that are admitted and counted, beside those that limits and prices name."`
 	Features       map[string]any `json:"features" required:"false" doc:"What the application may ask for. Values are booleans, numbers and strings. quotad does nothing with them."`
-	Limits         []Limit        `json:"limits" required:"false" maxItems:"100" doc:"At most 100 limits, and at most 20 on one meter."`
+	Limits         []Limit        `json:"limits" required:"false" maxItems:"100" doc:"The limits, at most 100, and at most 20 on one meter."`
 	Prices         []Price        `json:"prices" required:"false" doc:"The prices of the meters, at most one for each meter. A meter without a price is free."`
 	ApplyTo        string         `json:"apply_to" required:"false" enum:"all,new" default:"all" doc:"Which customers a new version counts for:\n- all (default): customers of the plan who are not pinned to a version.\n- new: customers who join later."`
 }
@@ -81,11 +81,11 @@ type Spec struct {
 type Price struct {
 	Meter        string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The key of the meter that the price is for."`
 	Model        string  `json:"model" enum:"per_unit,package,graduated,volume" doc:"How units beyond the included ones are priced.\n- per_unit: each unit costs unit_price.\n- package: each begun package costs package_price.\n- graduated: each unit costs the price of its tier.\n- volume: all units cost the price of the tier that the total falls in."`
-	UnitPrice    *string `json:"unit_price,omitempty" doc:"A decimal number in major units."`
+	UnitPrice    *string `json:"unit_price,omitempty" doc:"The price of a unit beyond the included ones, for the model per_unit: a decimal number in major units."`
 	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1" doc:"Units in a package, for the model package. Each begun package costs package_price."`
-	PackagePrice *string `json:"package_price,omitempty" doc:"A decimal number in major units."`
+	PackagePrice *string `json:"package_price,omitempty" doc:"The price of a package, for the model package: a decimal number in major units."`
 	Tiers        []Tier  `json:"tiers,omitempty" doc:"The tiers, for the models graduated and volume, at most 100. They are in the order of up_to."`
-	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
+	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free in a billing period. They come off first."`
 	MinimumMinor *int64  `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that the meter costs in a billing period, in minor units."`
 	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that the meter costs in a billing period, in minor units."`
 	LevelBy      string  `json:"level_by,omitempty" enum:"average,peak,last" doc:"Of a level meter: which level of a billing period is billed.\n- average (default): what was held on the average.\n- peak: the most that was held at any instant.\n- last: what was held last."`
@@ -94,13 +94,13 @@ type Price struct {
 // OwnPriceRequest is the body of PUT /v1/customers/{key}/prices/{meter}: a Price without its meter.
 type OwnPriceRequest struct {
 	Model        string  `json:"model" enum:"per_unit,package,graduated,volume" doc:"How units beyond the included ones are priced.\n- per_unit: each unit costs unit_price.\n- package: each begun package costs package_price.\n- graduated: each unit costs the price of its tier.\n- volume: all units cost the price of the tier that the total falls in."`
-	UnitPrice    *string `json:"unit_price,omitempty" doc:"A decimal number in major units."`
+	UnitPrice    *string `json:"unit_price,omitempty" doc:"The price of a unit beyond the included ones, for the model per_unit: a decimal number in major units."`
 	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1" doc:"Units in a package, for the model package. Each begun package costs package_price."`
-	PackagePrice *string `json:"package_price,omitempty" doc:"A decimal number in major units."`
+	PackagePrice *string `json:"package_price,omitempty" doc:"The price of a package, for the model package: a decimal number in major units."`
 	Tiers        []Tier  `json:"tiers,omitempty" doc:"The tiers, for the models graduated and volume, at most 100. They are in the order of up_to."`
-	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
-	MinimumMinor *int64  `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that a period costs."`
-	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that a period costs."`
+	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free in a billing period. They come off first."`
+	MinimumMinor *int64  `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that the meter costs in a billing period, in minor units."`
+	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that the meter costs in a billing period, in minor units."`
 	LevelBy      string  `json:"level_by,omitempty" enum:"average,peak,last" doc:"Of a level meter: which level of a billing period is billed. average when left out."`
 }
 
@@ -112,9 +112,9 @@ type OwnPrice struct {
 
 // Tier is one step of a graduated or volume price; UpTo nil is the last one.
 type Tier struct {
-	UpTo      *int64  `json:"up_to" required:"false" minimum:"1" doc:"The last unit of the tier. Null for the last tier."`
-	UnitPrice string  `json:"unit_price" doc:"A decimal number in major units."`
-	FlatPrice *string `json:"flat_price,omitempty" doc:"A decimal number in major units."`
+	UpTo      *int64  `json:"up_to" required:"false" minimum:"1" doc:"The last unit of the tier, counted after the included units. Null for the last tier."`
+	UnitPrice string  `json:"unit_price" doc:"The price of a unit in the tier, a decimal number in major units."`
+	FlatPrice *string `json:"flat_price,omitempty" doc:"The price that the tier costs once when a unit falls in it, a decimal number in major units."`
 }
 
 // Meters lists the meters.

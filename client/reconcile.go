@@ -7,9 +7,9 @@ import (
 
 // Report is what a run found.
 type Report struct {
-	OK       bool      `json:"ok" doc:"No check found a row."`
+	OK       bool      `json:"ok" doc:"True if all checks hold."`
 	Checks   []Check   `json:"checks" doc:"All checks, those that hold among them."`
-	Archived *Archived `json:"archived,omitempty" doc:"It is there where months were taken out of the database (quotad archive)."`
+	Archived *Archived `json:"archived,omitempty" doc:"The months that were taken out of the database by quotad archive. Absent if none were."`
 }
 
 // Archived is what was taken out of the database.
@@ -22,8 +22,8 @@ type Archived struct {
 type Check struct {
 	Name     string         `json:"name" enum:"charged_is_booked,caps_count_booked,usage_is_billed,units_are_billed,lines_are_totals,rated_is_billed,periods_are_chained,numbers_have_no_gap,digests_match,adjustments_are_claimed,lines_are_given_back_once,due_is_settled,paid_out_is_paid_in,credits_add_up,periods_can_close,changes_exist" doc:"The name of the check, which never changes. The guide's page on reconcile says what each check means."`
 	Checked  int64          `json:"checked" doc:"How many customers' meters, counters, invoices, customers or sellers were looked at."`
-	Rows     int64          `json:"rows" doc:"How often the check does not hold. 0 is as it should be."`
-	Examples []Disagreement `json:"examples" maxItems:"10" doc:"The first of these."`
+	Rows     int64          `json:"rows" doc:"The number of rows for which the check does not hold. 0 if the check holds."`
+	Examples []Disagreement `json:"examples" maxItems:"10" doc:"The first rows for which the check does not hold."`
 }
 
 // Disagreement is a row for which a check does not hold. Fields that do not apply are zero.
@@ -36,7 +36,7 @@ type Disagreement struct {
 	At       *time.Time `json:"at,omitempty" doc:"The start of the billing period or hour."`
 	Detail   string     `json:"detail" doc:"What is wrong, for people."`
 	Expected *int64     `json:"expected,omitempty" doc:"The units, or the amount in minor units, that should be there."`
-	Found    *int64     `json:"found,omitempty" doc:"What is there."`
+	Found    *int64     `json:"found,omitempty" doc:"The units, or the amount in minor units, that are there."`
 }
 
 // Reconcile checks that the books agree.

@@ -9,13 +9,13 @@ import (
 // Usage is a customer's usage of a meter.
 type Usage struct {
 	Points         []UsagePoint `json:"points" doc:"The points, ascending. Points without usage are there as zeros. Those that start before archived_before are left out.\n- Of a flow meter they have admitted and denied.\n- Of a level meter they have last, peak and average."`
-	ArchivedBefore *time.Time   `json:"archived_before,omitempty" doc:"It is there where the time that was asked for begins before it. Usage of earlier hours was taken out of the database."`
-	TestClock      string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	ArchivedBefore *time.Time   `json:"archived_before,omitempty" doc:"The instant before which usage was taken out of the database. Present if the time that was asked for begins before it."`
+	TestClock      string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 }
 
 // UsagePoint is an hour, day or month of usage.
 type UsagePoint struct {
-	Start time.Time `json:"start" doc:"Start of the hour, day or month in the customer's timezone."`
+	Start time.Time `json:"start" doc:"The UTC instant at which the hour, day or month of the customer's timezone begins."`
 	*UsageUnits
 	*UsageLevel
 }
@@ -28,9 +28,9 @@ type UsageUnits struct {
 
 // UsageLevel is what a point of a level meter says.
 type UsageLevel struct {
-	Last    int64  `json:"last" required:"false" doc:"What was held at the end of it."`
-	Peak    int64  `json:"peak" required:"false" doc:"The most that was held at any instant of it."`
-	Average string `json:"average" required:"false" doc:"What was held on the average, with 6 digits after the point."`
+	Last    int64  `json:"last" required:"false" doc:"Units held at the end of the hour, day or month."`
+	Peak    int64  `json:"peak" required:"false" doc:"The most units held at any instant of the hour, day or month."`
+	Average string `json:"average" required:"false" doc:"The average of the units held, a decimal number with 6 digits after the point."`
 }
 
 // MeterUsage is a meter's usage in the running billing period.
@@ -43,7 +43,7 @@ type MeterUsage struct {
 	Used         int64     `json:"used" doc:"What is held of a level meter. Of a flow meter: units admitted in the period, less units refunded.\n- A refund of hits of a period that is over is taken off the running period.\n- So used may fall below 0."`
 	Included     int64     `json:"included" doc:"Units that the price gives free."`
 	Overage      int64     `json:"overage" doc:"Units used beyond the included ones."`
-	PriceVersion *int      `json:"price_version" doc:"The plan version that prices the period, or null where nobody is billed."`
+	PriceVersion *int      `json:"price_version" doc:"The number of the plan version that prices the period. Null if nobody is billed."`
 	AmountMinor  *int64    `json:"amount_minor" doc:"What the usage costs so far, in minor units. What is held now is taken as held to the period's end. Null without a price."`
 	CapMinor     *int64    `json:"cap_minor,omitempty" doc:"The most that the meter may cost in the period, in minor units. Left out without a cap."`
 	Currency     string    `json:"currency" doc:"The ISO 4217 code of the currency, such as EUR."`
@@ -55,12 +55,12 @@ type Quota struct {
 	Plan        string           `json:"plan" doc:"The key of the customer's plan."`
 	PlanVersion int              `json:"plan_version" doc:"The number of the plan version whose limits count now."`
 	At          time.Time        `json:"at" doc:"The instant of the answer by the customer's clock, RFC 3339 in UTC."`
-	TestClock   string           `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Anonymous   bool             `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
-	Suspension  *Suspension      `json:"suspension,omitempty" doc:"While it is there, hits and reservations are 403 suspended. Left out where the customer is not suspended."`
-	Scheduled   *ScheduledChange `json:"scheduled_change,omitempty" doc:"The plan that the customer will be on. Left out where none waits."`
-	EndsAt      *time.Time       `json:"ends_at,omitempty" doc:"From here on hits and reservations are 403 ended. Left out where they are not refused ever."`
-	Ended       bool             `json:"ended,omitzero" doc:"True from ends_at on. Left out before."`
+	TestClock   string           `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
+	Anonymous   bool             `json:"anonymous,omitzero" doc:"True if the customer was created by its first hit, on the default plan. Absent otherwise."`
+	Suspension  *Suspension      `json:"suspension,omitempty" doc:"The customer's suspension, during which hits and reservations are refused with 403 suspended. Absent if the customer is not suspended."`
+	Scheduled   *ScheduledChange `json:"scheduled_change,omitempty" doc:"The change of plan that waits. Absent if no change waits."`
+	EndsAt      *time.Time       `json:"ends_at,omitempty" doc:"The instant from which hits and reservations are refused with 403 ended, RFC 3339 in UTC. Absent if they never are."`
+	Ended       bool             `json:"ended,omitzero" doc:"True from ends_at on. Absent before."`
 	Features    map[string]any   `json:"features" doc:"The features of the plan, with the customer's own over them. Values are booleans, numbers and strings."`
 	Limits      []QuotaLimit     `json:"limits" doc:"The limits of all meters of the plan, the customer's caps among them."`
 	Meters      []MeterUsage     `json:"meters" doc:"The meters of the plan, with the usage of the running billing period."`

@@ -264,8 +264,10 @@ func TestWhoIsSentByWhichKey(t *testing.T) {
 		told          bool
 		onClock, real bool
 	}{
-		{"sk_live_1", false, false, true}, {"rk_live_1", false, false, true},
-		{"sk_test_1", false, true, false}, {"rk_test_1", true, true, true},
+		{"sk_live_1", false, false, true},
+		{"rk_live_1", false, false, true},
+		{"sk_test_1", false, true, false},
+		{"rk_test_1", true, true, true},
 	} {
 		if of := (settings{StripeKey: c.key, TestReal: c.told}); of.sends(true) != c.onClock || of.sends(false) != c.real {
 			t.Errorf("by %s, told %t: on test clocks %t, others %t", c.key, c.told, of.sends(true), of.sends(false))

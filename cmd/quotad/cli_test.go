@@ -217,9 +217,14 @@ func TestWhoseWebhooksMayBePrivate(t *testing.T) {
 		demo, flag bool
 		want       bool
 	}{
-		{"127.0.0.1:8080", true, false, true}, {"[::1]:0", true, false, true}, {"localhost:1", true, false, true},
-		{"127.0.0.1:8080", false, false, false}, {":8080", true, false, false}, {"0.0.0.0:8080", true, false, false},
-		{"quotad.internal:8080", true, false, false}, {":8080", false, true, true},
+		{"127.0.0.1:8080", true, false, true},
+		{"[::1]:0", true, false, true},
+		{"localhost:1", true, false, true},
+		{"127.0.0.1:8080", false, false, false},
+		{":8080", true, false, false},
+		{"0.0.0.0:8080", true, false, false},
+		{"quotad.internal:8080", true, false, false},
+		{":8080", false, true, true},
 	} {
 		s := settings{listening: listening{Listen: c.listen}, Demo: c.demo, WebhookAllowPrivate: c.flag}
 		if got := s.privateWebhooks(); got != c.want {

@@ -172,7 +172,7 @@ var Examples = map[string]Example{
   "notes": [{"name": "retries", "text": "Refused units count every retry."}]
 }`,
 	},
-	"meters.get":   {Path: "requests", Response: meterExample},
+	"meters.get":  {Path: "requests", Response: meterExample},
 	"meters.list": {Response: `{"items": [` + meterExample + `], "next_cursor": null}`},
 	"plans.put": {
 		Path: "starter",
@@ -190,8 +190,8 @@ var Examples = map[string]Example{
 }`,
 		Response: planExample,
 	},
-	"plans.get":      {Path: "starter", Response: planExample},
-	"plans.list":    {Response: `{"items": [` + planExample + `], "next_cursor": null}`},
+	"plans.get":          {Path: "starter", Response: planExample},
+	"plans.list":         {Response: `{"items": [` + planExample + `], "next_cursor": null}`},
 	"plans.listVersions": {Path: "starter", Response: `{"items": [` + planExample + `], "next_cursor": null}`},
 	"plans.getVersion":   {Path: "starter", Response: planExample},
 	"customers.put": {
@@ -204,7 +204,7 @@ var Examples = map[string]Example{
 		Response: customerExample,
 	},
 	"customers.get":     {Path: "initech", Response: customerExample},
-	"customers.list":   {Response: `{"items": [` + customerExample + `], "next_cursor": null}`},
+	"customers.list":    {Response: `{"items": [` + customerExample + `], "next_cursor": null}`},
 	"customers.archive": {Path: "initech", Response: erasedExample},
 	"adjustments.create": {
 		Path:    "initech",
@@ -243,11 +243,11 @@ var Examples = map[string]Example{
 	},
 	"scheduledChange.get":    {Path: "initech", Response: `{"plan": "pro", "plan_version": 3, "at": "2036-12-01T00:00:00Z"}`},
 	"scheduledChange.delete": {Path: "initech"},
-	"overrides.delete":        {Path: "initech"},
+	"overrides.delete":       {Path: "initech"},
 	"overrides.list":         {Path: "initech", Response: `{"items": [` + overrideExample + `], "next_cursor": null}`},
-	"testClocks.put":              {Path: "january", Request: `{"now": "2026-01-31T23:59:00Z"}`, Response: clockExample},
-	"testClocks.get":              {Path: "january", Response: clockExample},
-	"testClocks.list":            {Response: `{"items": [` + clockExample + `], "next_cursor": null}`},
+	"testClocks.put":         {Path: "january", Request: `{"now": "2026-01-31T23:59:00Z"}`, Response: clockExample},
+	"testClocks.get":         {Path: "january", Response: clockExample},
+	"testClocks.list":        {Response: `{"items": [` + clockExample + `], "next_cursor": null}`},
 	"keys.create": {
 		Request: `{"name": "shop backend", "scope": "backend", "expires_at": "2036-01-01T00:00:00Z"}`,
 		Response: `{

@@ -73,15 +73,15 @@ var accountExamples = map[string]Example{
 }`,
 		Response: accountExample,
 	},
-	"billing.get":     {Path: "acme", Response: accountExample},
+	"billing.get":   {Path: "acme", Response: accountExample},
 	"prices.put":    {Path: "acme", Request: `{"model": "per_unit", "unit_price": "0.0003", "included": 1000}`, Response: ownPriceExample},
 	"prices.get":    {Path: "acme", Response: ownPriceExample},
 	"prices.delete": {Path: "acme"},
-	"prices.list":  {Path: "acme", Response: `{"items": [` + ownPriceExample + `], "next_cursor": null}`},
-	"caps.put":         {Path: "acme", Request: `{"amount_minor": 5000}`, Response: capExample},
-	"caps.get":         {Path: "acme", Response: capExample},
-	"caps.delete":      {Path: "acme"},
-	"caps.list":       {Path: "acme", Response: `{"items": [` + capExample + `], "next_cursor": null}`},
+	"prices.list":   {Path: "acme", Response: `{"items": [` + ownPriceExample + `], "next_cursor": null}`},
+	"caps.put":      {Path: "acme", Request: `{"amount_minor": 5000}`, Response: capExample},
+	"caps.get":      {Path: "acme", Response: capExample},
+	"caps.delete":   {Path: "acme"},
+	"caps.list":     {Path: "acme", Response: `{"items": [` + capExample + `], "next_cursor": null}`},
 	"sellers.put": {
 		Path: "default",
 		Request: `{
@@ -92,7 +92,7 @@ var accountExamples = map[string]Example{
 }`,
 		Response: sellerExample,
 	},
-	"sellers.get":   {Path: "default", Response: sellerExample},
+	"sellers.get":  {Path: "default", Response: sellerExample},
 	"sellers.list": {Response: `{"items": [` + sellerExample + `], "next_cursor": null}`},
 
 	"portalSessions.create": {
@@ -107,13 +107,13 @@ var accountExamples = map[string]Example{
 // billingExamples are those of invoices, charges and credits.
 var billingExamples = map[string]Example{
 	"invoices.listForCustomer": {Path: "acme", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
-	"invoices.upcoming":  {Path: "acme", Response: invoiceExample},
-	"invoices.list":     {Query: "?status=finalized", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
-	"invoices.get":       {Path: invoiceID, Response: invoiceExample},
-	"invoices.listCSV":  {Query: "?status=finalized"},
-	"invoices.getHTML":   {Path: invoiceID},
-	"invoices.getCSV":    {Path: invoiceID},
-	"invoices.getPDF":    {Path: invoiceID},
+	"invoices.upcoming":        {Path: "acme", Response: invoiceExample},
+	"invoices.list":            {Query: "?status=finalized", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
+	"invoices.get":             {Path: invoiceID, Response: invoiceExample},
+	"invoices.listCSV":         {Query: "?status=finalized"},
+	"invoices.getHTML":         {Path: invoiceID},
+	"invoices.getCSV":          {Path: invoiceID},
+	"invoices.getPDF":          {Path: invoiceID},
 	"invoices.lineUsage": {Path: invoiceID, Response: `{
   "hours": [{"start": "2026-10-07T09:00:00Z", "admitted": 108}],
   "adjustments": [{"hour": "2026-10-07T09:00:00Z", "at": "2026-10-08T10:00:00Z", "cost": -5, "reason": "a test run"}],
@@ -126,7 +126,7 @@ var billingExamples = map[string]Example{
 	},
 	"invoices.reversePayment": {Path: invoiceID, Request: `{"reason": "the debit bounced", "id": "bounce-4711"}`, Response: invoiceExample},
 	"invoices.applyCredits":   {Path: invoiceID, Response: paidByCreditsExample},
-	"invoices.void":    {Path: invoiceID, Request: `{"reason": "the address was wrong", "reissue": true}`, Response: invoiceExample},
+	"invoices.void":           {Path: invoiceID, Request: `{"reason": "the address was wrong", "reissue": true}`, Response: invoiceExample},
 	"invoices.createCreditNote": {
 		Path:     invoiceID,
 		Request:  `{"lines": [{"n": 2, "amount_minor": 50}], "reason": "an outage", "to": "outside", "id": "outage-7"}`,

@@ -46,19 +46,19 @@ type billingRequest struct {
 	TrialEndsAt request.Timestamp  `json:"trial_ends_at,omitzero" doc:"A billing period ends here. All that end by then cost nothing. Null or left out: no trial."`
 	EndsAt      instantOrPeriodEnd `json:"ends_at,omitzero" doc:"Billing ends here. after_end says what becomes of later hits.\n- An instant, or period_end for the end of the running period, or base_end for that of all the periods that its base price is for.\n- Null or left out: it does not end. Where it had ended, it begins again now."`
 	AfterEnd    *string            `json:"after_end,omitempty" enum:"block,free" doc:"What becomes of hits and reservations after ends_at.\n- block: they are refused, 403 ended.\n- free: usage goes on and is free.\n- When left out, it stays as it was: at first block."`
-	Seller      string             `json:"seller" required:"false" default:"default" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the seller who sends the invoices."`
-	Buyer       payerRequest       `json:"buyer" required:"false" doc:"Who pays."`
-	Taxes       []billing.TaxRate  `json:"taxes" required:"false" maxItems:"10" doc:"Taxes of invoices, all inclusive or all exclusive."`
+	Seller      string             `json:"seller" required:"false" default:"default" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The key of the seller who sends the invoices."`
+	Buyer       payerRequest       `json:"buyer" required:"false" doc:"The buyer to whom invoices are addressed."`
+	Taxes       []billing.TaxRate  `json:"taxes" required:"false" maxItems:"10" doc:"The taxes of invoices, all inclusive or all exclusive."`
 	DueDays     int                `json:"due_days" required:"false" minimum:"0" maximum:"365" default:"14" doc:"Calendar days from an invoice's finalization until it is due, at the same wall clock of the customer's timezone."`
 
-	OrderReference string   `json:"order_reference,omitempty" maxLength:"200" doc:"The buyer's, printed on papers."`
-	Notes          []string `json:"notes" required:"false" maxItems:"20" doc:"Lines on each paper of the customer."`
+	OrderReference string   `json:"order_reference,omitempty" maxLength:"200" doc:"The buyer's order reference, printed on invoices."`
+	Notes          []string `json:"notes" required:"false" maxItems:"20" doc:"Lines that are printed on each invoice of the customer."`
 }
 
 type payerRequest struct {
 	Name    string   `json:"name" required:"false" maxLength:"200" doc:"The buyer's name."`
-	Address []string `json:"address" required:"false" maxItems:"20" doc:"Lines of the address."`
-	Country string   `json:"country" required:"false" maxLength:"200" doc:"A code of ISO 3166, such as DE, is printed by its name."`
+	Address []string `json:"address" required:"false" maxItems:"20" doc:"The lines of the address."`
+	Country string   `json:"country" required:"false" maxLength:"200" doc:"The country. A code of ISO 3166, such as DE, is printed by its name."`
 	TaxID   string   `json:"tax_id,omitempty" maxLength:"200" doc:"The tax number, such as DE123456789, printed on invoices."`
 }
 
