@@ -297,7 +297,8 @@ func (k *gatewayKind) refuses(t *testing.T, n *testNode, u *upstream, ask asking
 	}
 	n.do("PUT", "/v1/customers/acme/suspension", `{"reason":"überfällig: 5 €"}`).is(200)
 	status, header, text = ask("key-of-acme", "GET", "/", "")
-	if kind := header.Get("Content-Type"); status != k.suspended || !strings.Contains(text, "überfällig: 5 €") || kind != "application/problem+json" && kind != "text/plain; charset=utf-8" {
+	kind := header.Get("Content-Type")
+	if kind != "application/problem+json" && kind != "text/plain; charset=utf-8" || status != k.suspended || !strings.Contains(text, "überfällig: 5 €") {
 		t.Errorf("suspended: %d %v %s", status, header, text)
 	}
 	n.do("DELETE", "/v1/customers/acme/suspension", "").is(204)
