@@ -34,8 +34,8 @@ func (n *node) asksRaw(target string, headers ...string) reply {
 // saysWhy checks that a gateway was refused, and is told why.
 func (g reply) saysWhy(t *testing.T, status int, reason, detail string) {
 	t.Helper()
-	for _, operators := range []string{"/v1/", "acme", "neo", "pro", "requests", "other", "GET ", "PUT "} {
-		if said := g.header.Get("X-Quotad-Detail"); strings.Contains(said, operators) || reason != "quota" && g.json["detail"] != said {
+	for _, operators := range []string{"/v1/", "acme", "neo", "pro", "requests", "other", "GET ", "PUT ", "The hit", "split", "raise"} {
+		if said := g.header.Get("X-Quotad-Detail"); strings.Contains(said, operators) || g.json["detail"] != said {
 			t.Errorf("customers read %q, %v", said, g.json["detail"])
 		}
 	}
@@ -74,14 +74,16 @@ func TestAuthorize(t *testing.T) {
 		t.Errorf("HEAD: %d %q", got.status, got.text)
 	}
 	n.asks("GET", path+"&deny_status=403", acme, "acme").saysWhy(t, 403, "quota", "")
+	n.asks("GET", path+"&cost=6", acme, "acme").saysWhy(t, 429, "quota",
+		"Limit hourly never admits more than 5 at once. The request costs 6 and will not be admitted by waiting.")
 	if got := n.asks("GET", path+"&deny_status=200", acme, "acme"); got.status != 200 || got.header.Get("X-Quotad-Reason") != "quota" {
 		t.Errorf("deny_status=200: %d %v", got.status, got.header)
 	}
 	n.want(201, "PUT", "/v1/meters/other", `{"unit":"x"}`)
 	n.asks("GET", "/v1/authorize?meter=other", acme, "acme").saysWhy(t, 429, "not-in-plan", "Your plan does not include this.")
 	n.asks("GET", path, acme, `neo","cost":0`).saysWhy(t, 429, "unknown-customer", "is not known")
-	n.want(200, "PUT", "/v1/customers/acme/suspension", `{"reason":"unpaid"}`)
-	n.asks("GET", path, acme, "acme").saysWhy(t, 429, "suspended", "unpaid")
+	n.want(200, "PUT", "/v1/customers/acme/suspension", `{"reason":"3 factures impayées – 5 €"}`)
+	n.asks("GET", path, acme, "acme").saysWhy(t, 429, "suspended", "3 factures impayées – 5 €")
 	if got := n.want(403, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`); !strings.Contains(got.text, "/v1/customers/acme") {
 		t.Errorf("operators read %s", got.text)
 	}

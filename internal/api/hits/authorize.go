@@ -143,10 +143,10 @@ func publicDetail(reason string, err error) string {
 	return "This cannot be decided at the moment. Try again later."
 }
 
-// tellGateway says why a request is refused. Many gateways hand on headers alone.
+// tellGateway writes into headers why a request is refused. Many gateways hand on headers alone.
 func tellGateway(w http.ResponseWriter, reason, detail string) {
 	w.Header()[reasonHeader] = []string{reason}
-	w.Header()[detailHeader] = []string{detail}
+	w.Header()[detailHeader] = []string{respond.FieldText(detail)}
 }
 
 // gateway reads what a gateway asks, and keeps the first fault.
@@ -254,7 +254,9 @@ func gatewayHit(headers http.Header, q request.Query) (hit, error) {
 	if len(bad) > 0 {
 		return hit{}, problem.InvalidFields(bad)
 	}
-	return askedOf(&g.in, request.OpHit), nil
+	h := askedOf(&g.in, request.OpHit)
+	h.Public = true // many gateways pass a refusal on to their client
+	return h, nil
 }
 
 // authorizeRoute is the route of AuthorizePattern, for any method.

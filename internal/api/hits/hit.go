@@ -156,7 +156,8 @@ func (s *Room) Routes() []serve.Route {
 		}, Raw: s.hits},
 		s.authorizeRoute(),
 		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: "/v1/hits/batch", Access: apidoc.Backends, Tag: "Backends", ID: "hits.createBatch", Summary: "Consume units many times",
+			Method: "POST", Pattern: "/v1/hits/batch", Access: apidoc.Backends, Tag: "Backends", ID: "hits.createBatch",
+			Summary: "Consume units many times",
 			Request: reflect.TypeFor[client.Batch](), Response: reflect.TypeFor[batchResults](), Status: serve.OK200, Problems: charging,
 			IDHeader: request.IdempotencyHeader,
 		}, Raw: s.hitsBatch},

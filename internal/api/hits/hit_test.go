@@ -2,6 +2,7 @@ package hits
 
 import (
 	"errors"
+	"net/http/httptest"
 	"runtime"
 	"strconv"
 	"strings"
@@ -34,6 +35,21 @@ func TestDecodeWordsWholeBodies(t *testing.T) {
 		_, err := decodeHit([]byte(body), new(respond.Subject))
 		if got := problem.Of(err).Detail; !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
+
+// A sentence in a header is a valid value of HTTP/1.1 and HTTP/2, whatever is stored.
+func TestGatewayDetailIsAHeader(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"unpaid": "unpaid", "Zahlung überfällig – 5 €": "Zahlung überfällig – 5 €", "a\r\nX-Evil: 1": "a  X-Evil: 1",
+		"\x00a\x7fb\u0085c\t": "a b c", "a\xffb": "a\ufffdb",
+	} {
+		w := httptest.NewRecorder()
+		tellGateway(w, "suspended", said)
+		if got := w.Header().Get(detailHeader); got != want {
+			t.Errorf("%q becomes %q, want %q", said, got, want)
 		}
 	}
 }

@@ -144,7 +144,8 @@ func (s *Room) ReservationRoutes() []serve.Route {
 	release.Tag = "Backends"
 	return []serve.Route{
 		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reservations.create", Summary: "Hold units until their cost is known",
+			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reservations.create",
+			Summary: "Hold units until their cost is known",
 			Params:  []apidoc.Param{denyStatusParam},
 			Request: reflect.TypeFor[client.ReservationRequest](), Response: reflect.TypeFor[client.Reservation](), Refusable: true, Status: serve.Created201,
 			Problems: []*problem.Kind{

@@ -20,6 +20,7 @@ type Subject struct {
 	Customer, Meter string
 	Cost            int64
 	Reservation     bool // the units are to be held, and not yet to be charged
+	Public          bool // the customer may read the answer, so no sentence in it is for operators
 }
 
 // AppendViews appends the view of each limit that a decision is about. A hit that was let in
@@ -129,7 +130,8 @@ func Why(of *Subject, d *model.Decision) string {
 }
 
 // appendWhy appends a sentence for people: which limits refuse, and what to do. Limits' names
-// need no escaping. Where no limit refuses, another hit of the same atomic batch was refused.
+// need no escaping. A public sentence contains their names, numbers and the wait alone. Where no limit
+// refuses, another hit of the same atomic batch was refused.
 func appendWhy(b []byte, of *Subject, views []model.View, wait int64) []byte {
 	if !slices.ContainsFunc(views, func(v model.View) bool { return refuses(&v) }) {
 		return append(b, "This hit would be admitted, but another one of its atomic batch is refused: none was charged."...)
@@ -142,14 +144,17 @@ func appendWhy(b []byte, of *Subject, views []model.View, wait int64) []byte {
 			b = appendRoom(b, v, of.Cost, most)
 		}
 	}
-	if of.Reservation {
+	switch {
+	case of.Public:
+		b = append(b, "The request costs "...)
+	case of.Reservation:
 		b = append(b, "The reservation costs "...)
-	} else {
+	default:
 		b = append(b, "The hit costs "...)
 	}
 	b = strconv.AppendInt(b, of.Cost, 10)
 	switch {
-	case tooMuch:
+	case tooMuch && !of.Public:
 		return append(b, ": split it, or raise the limit."...)
 	case wait == model.Never:
 		return append(b, " and will not be admitted by waiting."...)
