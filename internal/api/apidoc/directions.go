@@ -156,9 +156,9 @@ func webhooks(events []string) map[string]*huma.PathItem {
 			Description: Texts["webhook"],
 			Security:    []map[string][]string{},
 			Parameters: []*huma.Param{
-				{Name: "webhook-id", In: "header", Required: true, Schema: textOf("4711"), Description: "The event's id. Leave out an event whose id you have had."},
-				{Name: "webhook-timestamp", In: "header", Required: true, Schema: wholeOf(1795154400), Description: "The Unix time of this attempt, in seconds."},
-				{Name: "webhook-signature", In: "header", Required: true, Schema: textOf("v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="), Description: "The signatures, separated by spaces, as Standard Webhooks defines them."},
+				sent("webhook-id", "The event's id. Leave out an event whose id you have had.", textOf("4711")),
+				sent("webhook-timestamp", "The Unix time of this attempt, in seconds.", wholeOf(1795154400)),
+				sent("webhook-signature", "The signatures, separated by spaces, as Standard Webhooks defines them.", textOf("v1,K5oZfzN95Z9UVu1EsfQ=")),
 			},
 			RequestBody: &huma.RequestBody{Required: true, Content: content("application/json", &huma.Schema{Ref: schemasAt + "Event"})},
 			Responses: map[string]*huma.Response{
@@ -168,4 +168,8 @@ func webhooks(events []string) map[string]*huma.PathItem {
 		}}
 	}
 	return all
+}
+
+func sent(name, doc string, s *huma.Schema) *huma.Param {
+	return &huma.Param{Name: name, In: "header", Required: true, Description: doc, Schema: s}
 }
