@@ -260,11 +260,12 @@ generate: ## write what is generated: docs/openapi.json, the time zones of Go, a
 	@scripts/generate.sh .
 
 .PHONY: verify
-verify: ## fail when a generated file, go.mod or go.sum is out of date
+verify: ## fail when a generated file, go.mod or go.sum is out of date, or generators of clients refuse docs/openapi.json
 	@scripts/deps.sh go npm
 	@scripts/verify.sh
 	go mod tidy -diff
 	for dir in $(MODULES); do (cd $$dir && go mod tidy -diff); done
+	@scripts/generators.sh
 
 .PHONY: smoke
 smoke: ## start `make run` elsewhere and paste the curl line that it prints
