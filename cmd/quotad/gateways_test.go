@@ -6,12 +6,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,26 +34,35 @@ type gatewayKind struct {
 	nobodyKnown, suspended, wrongKey, away int
 	limits                                 bool     // an admitted answer has RateLimit
 	reach                                  []string // headers of a client that reach the app, as its configuration says
+	keeps                                  bool     // connections to quotad, also when quotad refuses
+	ids                                    []string // what is replaced, and by what, so that each request has an id
+	again                                  bool     // with ids, a question is sent again when its answer is lost
 }
+
+const withIDs = "meter=requests&id=header"
+
+var caddyIDs = []string{"meter=requests", withIDs, "# header_up X-Quotad-Id", "header_up X-Quotad-Id", "keepalive off", ""}
 
 var gatewayKinds = []gatewayKind{
 	{
 		name: "nginx", files: []string{"nginx/quotad.conf"}, open: []string{"default 503;", "default 200;"}, run: nginx,
 		nobodyKnown: 403, suspended: 403, wrongKey: 503, away: 503, limits: true,
-		reach: []string{"X-Quotad-Attr-Team", "X-Quotad-Dry-Run"},
+		reach: []string{"X-Quotad-Attr-Team", "X-Quotad-Dry-Run"}, keeps: true,
+		ids: []string{"meter=requests", withIDs, "# proxy_set_header X-Quotad-Id", "proxy_set_header X-Quotad-Id"},
 	},
 	{
 		name: "Caddy, short", files: []string{"caddy/Caddyfile"}, open: []string{`respond "Try again later." 503`, "reverse_proxy 127.0.0.1:3000"}, run: caddy,
-		nobodyKnown: 429, suspended: 429, wrongKey: 401, away: 503,
+		nobodyKnown: 429, suspended: 429, wrongKey: 401, away: 503, ids: caddyIDs, again: true,
 	},
 	{
 		name: "Caddy, long", files: []string{"caddy/Caddyfile.long"}, run: caddy,
-		nobodyKnown: 429, suspended: 429, wrongKey: 401, away: 200, limits: true,
+		nobodyKnown: 429, suspended: 429, wrongKey: 401, away: 200, limits: true, ids: caddyIDs, again: true,
 	},
 	{
 		name: "HAProxy", files: []string{"haproxy/haproxy.cfg", "haproxy/quotad.lua", "haproxy/customers.map"},
 		open: []string{"http-request return status 503", "# http-request return status 503"}, run: haproxy,
 		nobodyKnown: 429, suspended: 429, wrongKey: 503, away: 503, limits: true,
+		ids: []string{"meter=requests", withIDs, `-- headers["x-quotad-id"]`, `headers["x-quotad-id"]`},
 	},
 }
 
@@ -134,17 +140,20 @@ func (k *gatewayKind) passes(t *testing.T, n *testNode, u *upstream, key string,
 	_, port, _ := net.SplitHostPort(address)
 	addresses := strings.NewReplacer("127.0.0.1:8080", strings.TrimPrefix(n.url, "http://"), "127.0.0.1:3000", strings.TrimPrefix(u.URL, "http://"),
 		"127.0.0.1:8000", address, ":8000 {", ":"+port+" {", "qk_replace_this", key)
-	changed := strings.NewReplacer(changes...)
-	for i, file := range k.files {
+	changed, all := strings.NewReplacer(changes...), ""
+	for _, file := range k.files {
 		text, err := os.ReadFile("../../deploy/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 && len(changes) > 0 && !strings.Contains(string(text), changes[0]) {
-			t.Fatalf("deploy/%s does not say %q", file, changes[0])
-		}
+		all += string(text)
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(addresses.Replace(changed.Replace(string(text)))), 0o600); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for i := 0; i < len(changes); i += 2 {
+		if !strings.Contains(all, changes[i]) {
+			t.Fatalf("the configuration of %s does not have %q", k.name, changes[i])
 		}
 	}
 	cmd, log := k.run(dir, filepath.Join(dir, filepath.Base(k.files[0]))), new(pgtest.Log)
@@ -230,8 +239,7 @@ func gateways(t *testing.T, each int) {
 			}
 			k.admits(t, n, u, ask)
 			k.refuses(t, n, u, ask)
-			k.many(t, n, at, each)
-			k.loses(t, n, u, key)
+			k.between(t, n, u, key, func() { k.many(t, n, at, each) })
 			k.withoutQuotad(t, n, u, key)
 		})
 	}
@@ -310,7 +318,6 @@ func (k *gatewayKind) refuses(t *testing.T, n *testNode, u *upstream, ask asking
 // many sends that many requests on each of four connections.
 func (k *gatewayKind) many(t *testing.T, n *testNode, at string, each int) {
 	t.Helper()
-	n.do("PUT", "/v1/customers/acme/overrides/hourly", `{"limit":100000}`).is(201)
 	var admitted atomic.Int64
 	var callers sync.WaitGroup
 	for range 4 {
@@ -327,59 +334,5 @@ func (k *gatewayKind) many(t *testing.T, n *testNode, at string, each int) {
 	callers.Wait()
 	if got, all := usedBy(n), int64(4*each); admitted.Load() != all || got != strconv.FormatInt(all+5, 10) {
 		t.Errorf("%d of %d requests were admitted; used is %s", admitted.Load(), all, got)
-	}
-}
-
-// loses has the answer to each question but the first of a connection lost, after quotad has charged it.
-func (k *gatewayKind) loses(t *testing.T, n *testNode, u *upstream, key string) {
-	t.Helper()
-	var asked atomic.Int64
-	target, err := url.Parse(n.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pass := httputil.NewSingleHostReverseProxy(target)
-	loser := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) == 1 {
-			pass.ServeHTTP(w, r)
-			return
-		}
-		pass.ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler)
-	}))
-	loser.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	defer loser.Close()
-	at, client := k.passes(t, n, u, key, "127.0.0.1:8080", strings.TrimPrefix(loser.URL, "http://")), newClient()
-	defer client.CloseIdleConnections()
-	for range 2 {
-		through(t, client, "GET", at+"/", "key-of-acme", "", "Idempotency-Key", "one")
-	}
-	if got := asked.Load(); got != 2 {
-		t.Errorf("%d questions were sent for 2 requests", got)
-	}
-}
-
-func (k *gatewayKind) withoutQuotad(t *testing.T, n *testNode, u *upstream, key string) {
-	t.Helper()
-	client := newClient()
-	defer client.CloseIdleConnections()
-	wrong := k.passes(t, n, u, "qk_wrong")
-	if status, _, _ := through(t, client, "GET", wrong, "key-of-acme", ""); status != k.wrongKey {
-		t.Errorf("a wrong key: %d", status)
-	}
-	at, open := k.passes(t, n, u, key), ""
-	if k.open != nil {
-		open = k.passes(t, n, u, key, k.open...)
-	}
-	if err := n.stop(); err != nil {
-		t.Fatal(err)
-	}
-	if status, _, _ := through(t, client, "GET", at, "key-of-acme", ""); status != k.away {
-		t.Errorf("quotad is stopped: %d, want %d", status, k.away)
-	}
-	if open != "" {
-		if status, _, text := through(t, client, "GET", open, "key-of-acme", ""); status != 200 {
-			t.Errorf("open, and quotad is stopped: %d %s", status, text)
-		}
 	}
 }

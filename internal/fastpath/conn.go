@@ -154,6 +154,7 @@ func (c *conn) reply(body []byte) error {
 	c.vain = max(c.vain-1, 0)
 	a := getAnswer()
 	defer putAnswer(a)
+	a.bare = c.head.like.Method == http.MethodHead
 	c.server.handler.ServeHTTP(a, c.head.request(body))
 	closes := c.closing()
 	if err := a.send(c.Conn, c.server.options.Wall(), closes); err != nil {
@@ -244,6 +245,7 @@ type answer struct {
 	length string // the handler's Content-Length
 	closes bool   // the handler has set Connection: close
 	body   []byte
+	bare   bool // the body is not sent: the request is a HEAD
 	out    bytes.Buffer
 
 	second int64  // the second that date shows, Unix time
@@ -269,7 +271,7 @@ func putAnswer(a *answer) {
 // reset makes the answer ready for the next request.
 func (a *answer) reset() {
 	clear(a.header)
-	a.status, a.length, a.closes = 0, "", false
+	a.status, a.length, a.closes, a.bare = 0, "", false, false
 	a.body = a.body[:0]
 	a.out.Reset()
 }
@@ -315,7 +317,7 @@ func (a *answer) send(to io.Writer, now time.Time, closes bool) error {
 	}
 	b := append(a.out.AvailableBuffer(), "Date: "...)
 	b = append(b, a.date...)
-	if a.length == "" {
+	if a.length == "" && (len(a.body) > 0 || !a.bare) {
 		b = append(b, "\r\nContent-Length: "...)
 		b = strconv.AppendInt(b, int64(len(a.body)), 10)
 	}
@@ -323,7 +325,10 @@ func (a *answer) send(to io.Writer, now time.Time, closes bool) error {
 		b = append(b, "\r\nConnection: close"...)
 	}
 	b = append(b, "\r\n\r\n"...)
-	a.out.Write(append(b, a.body...))
+	if !a.bare {
+		b = append(b, a.body...)
+	}
+	a.out.Write(b)
 	_, err := a.out.WriteTo(to)
 	return err
 }

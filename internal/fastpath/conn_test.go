@@ -26,6 +26,13 @@ func ask(lines ...string) string {
 	return raw("", append([]string{"GET " + askPath + " HTTP/1.1", "Host: quota"}, lines...)...)
 }
 
+// peek is a HEAD with these further lines in its head.
+func peek(lines ...string) string {
+	return raw("", append([]string{"HEAD " + askPath + " HTTP/1.1", "Host: quota"}, lines...)...)
+}
+
+func peekWith(body string) string { return request("HEAD "+askPath+" HTTP/1.1", body, "Host: quota") }
+
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: quota\r\n\r\n" }
 
 // segments are texts that come one after the other; "<" before a text: early.
@@ -99,6 +106,8 @@ func repeated() []story {
 		{"without a body, varying", segments(ask(key+"1"), ask(key+"22"), ask(key+"1 2"), ask(key+"3", "X-A: 1"), ask(key+"4", "X-A: 1")), "sfssf"},
 		{"without a body, then with one", segments(get(askPath), request("GET "+askPath+" HTTP/1.1", "body", "Host: quota"),
 			request("GET "+askPath+" HTTP/1.1", "b", "Host: quota"), get(askPath), get(askPath)), "ssfsf"},
+		{"HEAD", segments(peek(), peek(), peek()+peek(key+"1"), peek(key+"2"), get(askPath), peek(key+"2"), peek(key+"3")), "sffsfssf"},
+		{"HEAD with a body", segments(peekWith("big=5000"), peekWith("big=9"), peekWith("none"), peekWith("full"), peek(), peek()), "sfffsf"},
 		{"without a body, between posts", segments(post("a"), get(askPath), post("b"), post("c")+get(askPath), get(askPath)), "sssfsf"},
 		{
 			"learns no more", segments(post("a", "X-A: 1"), post("a", "X-A: 2"), post("a", "X-A: 3"), post("a", "X-A: 4"),

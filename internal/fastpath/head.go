@@ -49,12 +49,15 @@ func headEnd(p []byte) int {
 }
 
 // newHead makes a head from its bytes, text, which net/http has read as r. It is nil unless
-// text has only one meaning. It needs a body with a Content-Length, or be a GET without one, which has no
-// body. It needs lines as RFC 9112 demands without its leniencies, and no header about the connection
+// text has only one meaning. It needs a body with a Content-Length, or be a GET or HEAD without one, which has
+// no body. It needs lines as RFC 9112 demands without its leniencies, and no header about the connection
 // except keep-alive.
 func newHead(text []byte, r *http.Request, varies []string) *head {
 	lengths := len(r.Header[contentLength])
-	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || lengths > 1 || lengths == 0 && r.Method != http.MethodGet {
+	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || lengths > 1 {
+		return nil
+	}
+	if lengths == 0 && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return nil
 	}
 	for _, name := range []string{"Expect", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {

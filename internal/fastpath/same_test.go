@@ -24,7 +24,7 @@ const patient = testkit.Patience
 
 const (
 	hitsPath = "/v1/hits"
-	askPath  = "/v1/ask" // by GET
+	askPath  = "/v1/ask" // by GET or HEAD
 )
 
 // testServer is a server as quotad's is: the timeouts are far beyond what tests take.
@@ -44,12 +44,15 @@ func serverEnded(t testing.TB, ended <-chan error) {
 
 func testOptions() Options {
 	return Options{
-		Serves: func(r *http.Request) bool {
-			return r.Method == http.MethodPost && r.URL.Path == hitsPath || r.Method == http.MethodGet && r.URL.Path == askPath
-		},
+		Serves: routed,
 		Varies: []string{"Idempotency-Key", "Traceparent"},
 		Wall:   time.Now,
 	}
+}
+
+// routed reports whether the fast path is to serve a request.
+func routed(r *http.Request) bool {
+	return r.Method == http.MethodPost && r.URL.Path == hitsPath || (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.URL.Path == askPath
 }
 
 // An echo answers with all that it knows of a request, or as its body says.
@@ -135,11 +138,10 @@ func (e *echo) note(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 	e.served = append(e.served, 'f')
 	length := []string{strconv.Itoa(len(body))}
-	route := r.Method == http.MethodPost && r.URL.Path == hitsPath || r.Method == http.MethodGet && r.URL.Path == askPath
-	if r.Method == http.MethodGet && len(body) == 0 && r.Header["Content-Length"] == nil {
+	if r.Method != http.MethodPost && len(body) == 0 && r.Header["Content-Length"] == nil {
 		length = nil
 	}
-	if !route || r.Proto != "HTTP/1.1" || r.Close || r.ContentLength != int64(len(body)) || !slices.Equal(r.Header["Content-Length"], length) {
+	if !routed(r) || r.Proto != "HTTP/1.1" || r.Close || r.ContentLength != int64(len(body)) || !slices.Equal(r.Header["Content-Length"], length) {
 		e.wrong = report(r, body)
 	}
 }

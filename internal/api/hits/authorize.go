@@ -44,10 +44,10 @@ func Asks(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, AuthorizePattern) && (len(r.URL.Path) == len(AuthorizePattern) || r.URL.Path[len(AuthorizePattern)] == '/')
 }
 
-// AsksAgain reports whether a request is one that a gateway sends again and again: of one path, and GET or
-// POST.
+// AsksAgain reports whether a request is one that a gateway sends again and again: of one path, and GET,
+// HEAD or POST.
 func AsksAgain(r *http.Request) bool {
-	return r.URL.Path == AuthorizePattern && (r.Method == http.MethodGet || r.Method == http.MethodPost)
+	return r.URL.Path == AuthorizePattern && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost)
 }
 
 // ForGateways hands requests of AuthorizePattern to its route. Below it the path and the query are the
