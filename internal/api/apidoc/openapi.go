@@ -138,12 +138,10 @@ func describe(of *Operation, schemas huma.Registry) *huma.Operation {
 		addProblem(op.Responses, k, other)
 	}
 	if of.Refusable {
-		refusals(op.Responses, schemas)
+		refusals(op.Responses, of, schemas)
 	}
 	if of.DoesNotFit != nil {
-		op.Responses["409"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{
-			schemas.Schema(of.DoesNotFit, true, ""), other,
-		}})
+		op.Responses["409"].Content = content("application/problem+json", orProblem(of, http.StatusConflict, schemas.Schema(of.DoesNotFit, true, ""), problem.KindDoesNotFit, other))
 		addProblem(op.Responses, problem.KindDoesNotFit, nil)
 	}
 	return op
@@ -285,23 +283,35 @@ func also(description, about string) string {
 }
 
 // refusals documents what a refused hit or reservation answers: 429, or as deny_status says.
-func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
+func refusals(responses map[string]*huma.Response, of *Operation, schemas huma.Registry) {
 	refusal := schemas.Schema(reflect.TypeFor[client.Refusal](), true, "")
 	other := schemas.Schema(reflect.TypeFor[client.Problem](), true, "")
-	responses["429"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, other}})
+	responses["429"].Content = content("application/problem+json", orProblem(of, http.StatusTooManyRequests, refusal, problem.KindQuotaExceeded, other))
 	responses["429"].Description = also(responses["429"].Description, "Quota exceeded ("+respond.QuotaExceeded+")")
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
 	if admitted := responses["200"]; admitted != nil {
+		said := refusal
 		if admitted.Content["application/json"] == nil { // of a gateway, which is told all problems so
-			refusal = &huma.Schema{AnyOf: []*huma.Schema{refusal, other}}
+			said = &huma.Schema{AnyOf: []*huma.Schema{refusal, other}}
 		}
-		admitted.Content["application/problem+json"] = &huma.MediaType{Schema: refusal}
+		admitted.Content["application/problem+json"] = &huma.MediaType{Schema: said}
 		admitted.Description = also("Admitted", "Refused, with `deny_status=200`")
 	} else {
 		responses["200"] = &huma.Response{Description: "Refused, with `deny_status=200`", Content: content("application/problem+json", refusal)}
 	}
-	responses["403"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, other}})
+	responses["403"].Content = content("application/problem+json", orProblem(of, http.StatusForbidden, refusal, problem.KindQuotaExceeded, other))
 	responses["403"].Description = also(responses["403"].Description, "Refused, with `deny_status=403`")
+}
+
+// orProblem is a problem of its own schema, or another problem that the operation answers with the status: type tells which.
+func orProblem(of *Operation, status int, own *huma.Schema, kind *problem.Kind, other *huma.Schema) *huma.Schema {
+	by := &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{kind.TypeURI(): own.Ref}}
+	for _, k := range of.allProblems() {
+		if k.Status == status {
+			by.Mapping[k.TypeURI()] = other.Ref
+		}
+	}
+	return &huma.Schema{AnyOf: []*huma.Schema{own, other}, Discriminator: by}
 }
 
 // schemaName turns a Go type's name into the document's: meterBody is Meter, and

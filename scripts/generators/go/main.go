@@ -6,6 +6,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"generators/generated"
@@ -29,7 +30,7 @@ func main() {
 	refused, err := quotad.HitsCreateWithResponse(ctx, nil, hit)
 	must(err == nil && refused.ApplicationproblemJSON429 != nil, "a hit above the limit is refused", err)
 	refusal, err := refused.ApplicationproblemJSON429.AsRefusal()
-	must(err == nil && len(refusal.Limits) == 2 && refusal.RetryAfterMs != nil && *refusal.RetryAfterMs > 0 && refusal.Type == "/problems/quota-exceeded", "a refusal has its limits", err)
+	must(err == nil && len(refusal.Limits) == 2 && refusal.RetryAfterMs != nil && *refusal.RetryAfterMs > 0 && strings.HasSuffix(refusal.Type, "quota-exceeded"), "a refusal has its wait and limits", err)
 
 	plans, err := quotad.PlansListWithResponse(ctx, &generated.PlansListParams{Limit: new(1)})
 	must(err == nil && plans.JSON200 != nil && plans.JSON200.Items[0].Limits[0].Algorithm == "fixed_window", "a list has its items", err)
