@@ -141,7 +141,8 @@ func describe(of *Operation, schemas huma.Registry) *huma.Operation {
 		refusals(op.Responses, of, schemas)
 	}
 	if of.DoesNotFit != nil {
-		op.Responses["409"].Content = content("application/problem+json", orProblem(of, http.StatusConflict, schemas.Schema(of.DoesNotFit, true, ""), problem.KindDoesNotFit, other))
+		own := schemas.Schema(of.DoesNotFit, true, "")
+		op.Responses["409"].Content = content("application/problem+json", orProblem(of, http.StatusConflict, own, problem.KindDoesNotFit, other))
 		addProblem(op.Responses, problem.KindDoesNotFit, nil)
 	}
 	return op
