@@ -121,8 +121,9 @@ func refusedCustomerSendsNoStatement(t *testing.T, connections, each int) {
 		t.Errorf("%d look-ups of counters for %d refusals", lookedAfter-looked, hits)
 	}
 	// What remains is the node's own housekeeping: polls, the numbering of events, edits that may have reached
-	// a threshold, statistics, this test's looks, and for each of its sessions what sets them up.
-	if housekeeping := int64(230 + 33*took.Seconds()); committedAfter-committed > housekeeping {
+	// a threshold, statistics, this test's looks, and for each of its sessions what sets them up. A part of the
+	// hits more is still no statement a refusal: even one for all that wait at once would be several times as many.
+	if housekeeping := int64(230+33*took.Seconds()) + hits/100; committedAfter-committed > housekeeping {
 		t.Errorf("%d transactions, of which housekeeping explains %d", committedAfter-committed, housekeeping)
 	}
 }
