@@ -216,7 +216,7 @@ const readBoundaries = `
 // scheduled change is the last word on the periods from its instant on, and says nothing of others.
 const readTermsRows = `
 	SELECT customer_id, change, from_at, at, plan_id, joined_version, pinned FROM (
-		SELECT customer_id, change, from_at, at, plan_id, joined_version, coalesce(pinned_version, 0) AS pinned, false AS scheduled
+		SELECT customer_id, change, from_at, at, plan_id, joined_version, coalesce(pinned_version, 0) AS pinned, scheduled
 		FROM customer_terms WHERE customer_id = ANY ($1)
 		UNION ALL
 		SELECT customer_id, change, at, at - 1, plan_id, joined_version, coalesce(pinned_version, 0), true

@@ -374,8 +374,8 @@ func (s *Store) GetCustomer(ctx context.Context, key string) (*plans.Customer, e
 		return nil, plans.ErrUnknownCustomer
 	}
 	c, err := read(ctx, s, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
-	// The entity tag is that of the customer as it is now, so what counts is written before it is told.
-	if err == nil && c.Due && s.ApplyScheduled(ctx, key) == nil {
+	// The entity tag is that of the customer as it is now, so a change that counts is settled first.
+	if err == nil && c.Due && s.Settle(ctx, key) == nil {
 		return read(ctx, s, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
 	}
 	return c, err
