@@ -40,7 +40,7 @@ func (n *node) foreseeing(body string) string {
 func (n *node) snapshot(url string) (all string) {
 	n.t.Helper()
 	for _, table := range []string{
-		"customers", "customer_terms", "scheduled_changes", "billing_accounts", "open_periods", "periods", "invoices", "invoice_lines",
+		"customers", "customer_terms", "billing_accounts", "open_periods", "periods", "invoices", "invoice_lines",
 		"counters", "usage", "changes", "change_number", "audit", "credits", "charges", "sellers", "limit_rates",
 	} {
 		all += pgtest.Query[string](n.t, url,

@@ -20,7 +20,7 @@ const (
 	sweepRows = 200
 	// settleEvery: a read or a write of the customer settles the change earlier.
 	settleEvery = time.Second
-	scrubEvery = 5 * time.Second
+	scrubEvery  = 5 * time.Second
 	// scrubAfter is far longer than a node with a database needs to hear of a change.
 	scrubAfter = time.Minute
 	// signOutEvery is how often sessions that are over are removed, signOutRows at a time. They
@@ -120,7 +120,7 @@ const expiredOverrides = `
 	SELECT DISTINCT id, key FROM (
 		SELECT c.id, c.key FROM overrides o JOIN customers c ON c.id = o.customer_id
 		WHERE o.expires_at <= $1 AND c.test_clock_id IS NULL
-			AND NOT EXISTS (SELECT FROM scheduled_changes s WHERE s.customer_id = c.id AND s.at <= $1) ORDER BY o.expires_at LIMIT $2) due
+			AND NOT EXISTS (SELECT FROM customer_terms s WHERE s.customer_id = c.id AND s.waits AND s.limits_at <= $1) ORDER BY o.expires_at LIMIT $2) due
 	ORDER BY id`
 
 const endOverrides = `
