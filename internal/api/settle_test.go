@@ -8,7 +8,7 @@ import (
 
 // A scheduled change that counts is settled by the next write, by a read of the customer, or by the
 // sweeper. A bucket holds the same before and after that: its new rate counts from the instant to which
-// the test clock was set back after it had shown the change.
+// the test clock was set back after it had shown the change, and settings before that do not matter.
 func TestSettlingMovesNoBucket(t *testing.T) {
 	t.Parallel()
 	shared := scheduledNode(t, pgtest.NewDatabase(t))
@@ -36,7 +36,7 @@ func TestSettlingMovesNoBucket(t *testing.T) {
 			n.want(201, "PUT", path+"/overrides/day", `{"limit":100000}`)
 			n.scheduled(201, `{"plan":"large"}`)
 			n.want(200, "POST", "/v1/hits", `{"customer":"`+name+`","meter":"calls","cost":1000}`)
-			for _, now := range []string{"2026-02-01T01:00:00Z", "2026-01-31T23:00:00Z", "2026-02-01T01:00:00Z"} {
+			for _, now := range []string{"2026-01-31T22:30:00Z", "2026-02-01T01:00:00Z", "2026-01-31T23:00:00Z", "2026-02-01T01:00:00Z"} {
 				n.setTo(now)
 			}
 			for _, when := range []string{"before", "after"} {
