@@ -93,6 +93,35 @@ func TestScheduledChangesAreWritten(t *testing.T) {
 	}
 }
 
+// An override that has ended stays until a scheduled change that counts since then is settled: what the
+// limits were until the change depends on the override.
+func TestOverridesOutlastAChangeToSettle(t *testing.T) {
+	t.Parallel()
+	s := planstest.NewStore(t, pgtest.NewDatabase(t))
+	planstest.Populate(t, s)
+	now := planstest.DatabaseNow(t, s)
+	ends := now.Add(time.Hour).Truncate(time.Microsecond)
+	planstest.WriteOverride(t, s, "acme", plans.OverrideInput{Limit: 9, ExpiresAt: &ends})
+	if _, err := s.Pool().Exec(t.Context(), `
+		INSERT INTO customer_terms (customer_id, change, how, limits_at, from_at, waits, plan_id, joined_version, timezone, billing_anchor)
+		SELECT id, change, 'period_end', $1, $1, true, plan_id, joined_version, timezone, billing_anchor FROM customers WHERE key = 'acme'`,
+		now.UnixMicro()-1); err != nil {
+		t.Fatal(err)
+	}
+	sweeper := NewSweeper(s, func(context.Context) (int64, error) { return ends.UnixMicro(), nil }, nil)
+	for _, left := range []int64{1, 0} {
+		if err := sweeper.endExpired(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := planstest.Count(t, s, "count(*) FROM overrides"); got != left {
+			t.Errorf("%d overrides, want %d", got, left)
+		}
+		if err := s.Settle(t.Context(), "acme"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Many that expire at one instant, twelve of each customer and more than one transaction ends: each customer has a
 // change of its own, none is missing, and no node has to forget everything.
 func TestManyOverridesExpireAtOnce(t *testing.T) {
