@@ -176,6 +176,7 @@ test-short: ## the small sizes only, for between two edits
 .PHONY: test-long
 test-long: ## the long sizes: hours of load, kills and random traces
 	@scripts/deps.sh $(TEST_DEPS)
+	@scripts/check-packages.sh $(PKG)
 	QUOTAD_TEST_LONG=1 $(call go_test,-count=1 -timeout 6h,$(PKG))
 	$(call test_modules,-count=1)
 
@@ -217,6 +218,7 @@ bench-record: build-bench ## record those rows, three times, for bench-gate
 .PHONY: microbench
 microbench: ## Go's benchmarks of the parts
 	@scripts/deps.sh go postgres
+	@scripts/check-packages.sh $(PKG)
 	$(call go_test,-run '^$$' -bench '$(BENCH)' -benchmem,$(PKG))
 
 .PHONY: fuzz
