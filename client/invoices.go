@@ -62,7 +62,7 @@ type Line struct {
 	PackageSize  *int64     `json:"package_size" doc:"Units in a package. Each begun package beyond the included units costs package_price. Of usage and corrections by model package, else null."`
 	PackagePrice *string    `json:"package_price" doc:"The price of a package in major units, a decimal number. Of usage and corrections by model package, else null."`
 	Level        *LineLevel `json:"level" doc:"The level that is billed, of usage of a level meter, else null. quantity is this level, rounded to whole units."`
-	Applied      *string    `json:"applied" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
+	Applied      *string    `json:"applied" enum:"minimum,maximum" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
 
 	Part       *Part  `json:"part" doc:"The part of a whole period that the line covers. Null if the line covers all of it, and of charges and credit notes."`
 	WholeMinor *int64 `json:"whole_minor" doc:"What the whole period costs, of which the line has its part: of base and unused the base price, of minimum the plan's minimum, of usage the minimum or maximum that was applied. Else null."`
