@@ -20,8 +20,8 @@ type memory struct {
 
 // weights are what one customer more takes of quotad, bytes.
 type weights struct {
-	Ready  float64 `json:"ready"`  // with its counter, as --cache-size counts them
-	Packed float64 `json:"packed"` // in --cache-memory
+	Ready  float64 `json:"ready"`  // with its counter, as a quarter of --cache-memory holds them
+	Packed float64 `json:"packed"` // in the rest of --cache-memory
 }
 
 type footprint struct {

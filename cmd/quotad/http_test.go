@@ -168,6 +168,7 @@ func TestTLSAndMetricsListener(t *testing.T) {
 		"quotad_build_info", "quotad_engine_batches_total", "quotad_engine_refused_from_memory_total",
 		"quotad_customers_evicted_total", "quotad_counters_removed_total", "quotad_events_numbered_total", "quotad_webhook_attempts_total",
 		"quotad_clock_age_seconds", "quotad_clock_offset_seconds", "quotad_clock_steps_total", "quotad_pool_connections", "quotad_body_memory_bytes",
+		"quotad_body_memory_limit_bytes",
 		"quotad_body_memory_refused_total", "quotad_body_memory_over_share_total", "quotad_engine_refusals_lost_total", "quotad_engine_over_share_total",
 		"quotad_batches_over_share_total", "quotad_engine_new_values_refused_total", "quotad_failed_keys_total", "quotad_billing_periods_closed_total",
 		"quotad_billing_invoices_finalized_total", "quotad_billing_failed_total", "quotad_billing_blocked", "quotad_billing_oldest_due_seconds",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -20,6 +21,12 @@ const (
 	gcPercent        = 800
 	memoryBase       = 51 << 20 // bytes, without caches
 	memoryOfCustomer = 1200     // bytes of a customer with one meter, its row and a refusal, kept ready
+
+	// readyShare is the part of --cache-memory that customers kept ready take. Packed customers take the rest.
+	readyShare = 4
+	// leastMemory is the memory of the smallest container that quotad is said to run in, bytes
+	// (docs/guide/running.md).
+	leastMemory = 128 << 20
 )
 
 // outsideOfGo is the tenth of a container's memory that the collector's limit leaves to what it
@@ -28,11 +35,44 @@ const outsideOfGo = 10
 
 // tuning is what tuneMemory goes by.
 type tuning struct {
-	cacheSize int                              // customers that are kept ready
+	ready     int                              // customers that are kept ready
 	packed    int64                            // what packed customers may take, bytes
 	lookupEnv func(string) (string, bool)      // os.LookupEnv
 	container func() (bytes uint64, err error) // the memory of this process' cgroup, memlimit.FromCgroup
+	machine   func() (bytes uint64, err error) // memlimit.FromSystem
 	log       *slog.Logger
+}
+
+// newTuning returns the tuning of a node with these settings, in this process.
+func newTuning(s *settings, log *slog.Logger) tuning {
+	return tuning{
+		ready: s.readyCustomers(), packed: int64(s.packedBytes()), lookupEnv: os.LookupEnv,
+		container: memlimit.FromCgroup, machine: memlimit.FromSystem, log: log,
+	}
+}
+
+// readyCustomers returns how many customers are kept ready in their share of --cache-memory.
+func (s *settings) readyCustomers() int { return s.CacheMemory << 20 / readyShare / memoryOfCustomer }
+
+// packedBytes returns how many bytes of --cache-memory packed customers take.
+func (s *settings) packedBytes() int { return s.CacheMemory << 20 / readyShare * (readyShare - 1) }
+
+// memory returns how many bytes this node may use, at least leastMemory: the least of the machine's
+// memory, the container's and $GOMEMLIMIT. It returns 0 if none of them is known.
+func (t tuning) memory() int64 {
+	known := int64(math.MaxInt64)
+	for _, read := range []func() (uint64, error){t.machine, t.container} {
+		if bytes, err := read(); err == nil {
+			known = int64(min(bytes, uint64(known)))
+		}
+	}
+	if _, set := t.lookupEnv("GOMEMLIMIT"); set {
+		known = min(known, debug.SetMemoryLimit(-1))
+	}
+	if known == math.MaxInt64 {
+		return 0
+	}
+	return max(known, leastMemory)
 }
 
 // tuneMemory sets the collector for a server, unless its own variables ($GOGC and
@@ -44,10 +84,10 @@ func tuneMemory(ctx context.Context, t tuning) (stop func()) {
 	if _, set := t.lookupEnv("GOMEMLIMIT"); set {
 		return func() {}
 	}
-	floor := memoryBase + int64(t.cacheSize)*memoryOfCustomer + t.packed
+	floor := memoryBase + int64(t.ready)*memoryOfCustomer + t.packed
 	most := t.most()
 	if most < floor {
-		t.log.Warn("the container has less memory than full caches take, so the collector will work more: give it more, or lower --cache-memory or --cache-size",
+		t.log.Warn("the container has less memory than full caches take, so the collector will work more: give it more, or lower --cache-memory",
 			"limit_mib", most>>20, "full_caches_mib", floor>>20)
 	}
 	debug.SetMemoryLimit(min(most, floor))
@@ -62,7 +102,7 @@ func tuneMemory(ctx context.Context, t tuning) (stop func()) {
 
 // most is how many bytes the collector's limit may grow to, so that the kernel does not kill a
 // process in a container whose memory is limited.
-func (t *tuning) most() int64 {
+func (t tuning) most() int64 {
 	container, err := t.container()
 	switch {
 	case errors.Is(err, memlimit.ErrNoLimit), errors.Is(err, memlimit.ErrNoCgroup), errors.Is(err, memlimit.ErrCgroupsNotSupported):

@@ -32,7 +32,7 @@ func TestTuneMemory(t *testing.T) {
 	env := map[string]string{"GOGC": "50", "GOMEMLIMIT": "1GiB"}
 	log := new(pgtest.Log)
 	tuned := tuning{
-		cacheSize: 1000, packed: 5 << 20, lookupEnv: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+		ready: 1000, packed: 5 << 20, lookupEnv: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 		container: unlimited, log: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	tuneMemory(t.Context(), tuned)()
@@ -78,6 +78,43 @@ func TestTuneMemory(t *testing.T) {
 	}
 }
 
+// TestMemoryOfTheNode: the node's memory is the least of what bounds it, and never less than quotad needs.
+func TestMemoryOfTheNode(t *testing.T) {
+	t.Cleanup(func() { debug.SetMemoryLimit(memoryOfTests) })
+	debug.SetMemoryLimit(1 << 30)
+	bytes := func(n uint64) func() (uint64, error) { return func() (uint64, error) { return n, nil } }
+	for _, c := range []struct {
+		machine, container func() (uint64, error)
+		limited            bool // by $GOMEMLIMIT, 1 GiB
+		want               int64
+	}{
+		{bytes(4 << 30), unlimited, false, 4 << 30},
+		{bytes(4 << 30), bytes(512 << 20), false, 512 << 20},
+		{bytes(4 << 30), bytes(512 << 20), true, 512 << 20},
+		{bytes(4 << 30), bytes(math.MaxUint64), true, 1 << 30},
+		{unlimited, unlimited, true, 1 << 30},
+		{unlimited, unlimited, false, 0},
+		{bytes(4 << 30), bytes(16 << 20), false, leastMemory},
+	} {
+		tuned := tuning{machine: c.machine, container: c.container, lookupEnv: func(name string) (string, bool) {
+			return "1GiB", c.limited && name == "GOMEMLIMIT"
+		}}
+		if got := tuned.memory(); got != c.want {
+			t.Errorf("the node has %d bytes, not %d", got, c.want)
+		}
+	}
+}
+
+// TestCachesShareTheirMemory: by default as many customers are kept ready as a quarter has room for.
+func TestCachesShareTheirMemory(t *testing.T) {
+	for mib, want := range map[int][2]int{75: {16_384, 225 << 18}, 1: {218, 3 << 18}} {
+		s := settings{CacheMemory: mib}
+		if got := [2]int{s.readyCustomers(), s.packedBytes()}; got != want {
+			t.Errorf("%d MiB: %d, not %d", mib, got, want)
+		}
+	}
+}
+
 // The limit follows what lives with each collection, and so before the next one has to work
 // within a limit that is too small.
 func TestMemoryLimitFollowsAtOnce(t *testing.T) {
@@ -86,7 +123,7 @@ func TestMemoryLimitFollowsAtOnce(t *testing.T) {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	})
-	t.Cleanup(tuneMemory(t.Context(), tuning{cacheSize: 1, lookupEnv: noEnv, container: unlimited, log: slog.New(slog.DiscardHandler)}))
+	t.Cleanup(tuneMemory(t.Context(), tuning{ready: 1, lookupEnv: noEnv, container: unlimited, log: slog.New(slog.DiscardHandler)}))
 	floor := debug.SetMemoryLimit(-1)
 	lives := make([]byte, 2*floor)
 	for range 3 {
@@ -106,7 +143,7 @@ func TestMemoryLimitStaysInTheContainer(t *testing.T) {
 	})
 	const container = 100 << 20
 	t.Cleanup(tuneMemory(t.Context(), tuning{
-		cacheSize: 1, lookupEnv: noEnv, log: slog.New(slog.DiscardHandler),
+		ready: 1, lookupEnv: noEnv, log: slog.New(slog.DiscardHandler),
 		container: func() (uint64, error) { return container, nil },
 	}))
 	lives := make([]byte, 2*container)
@@ -118,15 +155,11 @@ func TestMemoryLimitStaysInTheContainer(t *testing.T) {
 	runtime.KeepAlive(lives)
 }
 
-// leastMemory is the memory of the smallest container that quotad is said to run in, MiB
-// (docs/guide/running.md).
-const leastMemory = 128
-
 // A node with the collector's limit of the smallest container stays within the container's memory,
 // with many connections, customers and bodies. PostgreSQL runs elsewhere.
 func testLeastMemory(t *testing.T, lasts time.Duration, customers int64) {
 	t.Helper()
-	tuned := tuning{container: func() (uint64, error) { return leastMemory << 20, nil }}
+	tuned := tuning{container: func() (uint64, error) { return leastMemory, nil }}
 	p := launchProgram(t, testkit.Program(t), []string{fmt.Sprintf("GOMEMLIMIT=%d", tuned.most())}, dataDir(t),
 		"--database-url="+pgtest.NewDatabase(t), "--admin-key="+testAdminKey, "--default-plan=basic")
 	p.key = testAdminKey
@@ -171,10 +204,10 @@ func testLeastMemory(t *testing.T, lasts time.Duration, customers int64) {
 	// The kernel takes pages of the program's file back before it ends a process. What it cannot take
 	// back is the rest, and its own memory of the connections.
 	const kernel = 6
-	taken := (most - file) >> 10
+	taken, least := (most-file)>>10, leastMemory>>20
 	t.Logf("%d answers, %d customers, at most %d MiB, and %d of the program's file", done.Load(), min(next.Load(), customers), taken, file>>10)
-	if err != nil || most == 0 || file == 0 || taken+kernel >= leastMemory {
-		t.Errorf("it took %d MiB, and %d of the kernel's, of %d: %v", taken, kernel, leastMemory, err)
+	if err != nil || most == 0 || file == 0 || taken+kernel >= least {
+		t.Errorf("it took %d MiB, and %d of the kernel's, of %d: %v", taken, kernel, least, err)
 	}
 	if done.Load() < 1000 {
 		t.Errorf("only %d requests were done", done.Load())

@@ -83,7 +83,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.clock.Within, n.clock.Width = s.patience, s.patience
 	hooks := accounts.NewHooks(n.clock.Now, *s.CloseDelay)
 	n.catalog = catalog.New(n.pool, catalog.Options{
-		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan,
+		Customers: s.readyCustomers(), PackedBytes: s.packedBytes(), Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan,
 		Caps: hooks.CapPeriods, Within: s.patience, Log: log,
 	})
 	n.store = store.New(n.pool, store.Options{Committed: n.catalog.Committed, Billing: hooks.Billing(), Steady: n.clock.Steady, Within: s.patience})
@@ -92,7 +92,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Confirm: n.catalog.Confirm, History: n.catalog.History,
 		Pool: n.reads, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
 		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, AlsoAdjusted: invoices.OpenAdjustments, Patience: s.patience, Log: log,
-		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize, MaxNewValues: s.MaxNewValues, MaxReservations: s.MaxReservations,
+		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.readyCustomers(), MaxReservations: s.MaxReservations,
 	})
 	if err != nil {
 		n.clock.Close()
@@ -108,7 +108,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.accounts = accounts.New(n.store, hooks)
 	invoices := invoices.New(n.accounts, *s.CorrectionTime)
 	n.closing = closing.New(closing.Options{
-		Pool: n.pool, Accounts: n.accounts, Invoices: invoices, Catalog: n.catalog, Engine: n.engine, Stopwatch: stopwatch, Log: log, Pace: s.ClosingPace,
+		Pool: n.pool, Accounts: n.accounts, Invoices: invoices, Catalog: n.catalog, Engine: n.engine, Stopwatch: stopwatch, Log: log,
 		StepTimeout: s.atLeast(s.CloseStep),
 	})
 	registry := prometheus.NewRegistry()
@@ -116,7 +116,8 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Options: serve.Options{
 			Engine: n.engine, Catalog: n.catalog, Store: n.store, Accounts: n.accounts, Invoices: invoices, Closing: n.closing,
 			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now, Registry: registry, Log: log,
-			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, DecideWithin: s.DecideWithin, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
+			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, DecideWithin: s.DecideWithin, FailedKeys: s.FailedKeys,
+			NodeMemory: newTuning(s, log).memory(),
 		},
 		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}), Webhooks: n.webhooks, Sender: n.sender,
 		PublicURL: s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version,

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
-
-	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 // A node ends within stopLimit and goodbye after its drain, whatever its database does.
@@ -52,9 +49,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	defer tuneMemory(ctx, tuning{
-		cacheSize: s.CacheSize, packed: int64(s.CacheMemory) << 20, lookupEnv: os.LookupEnv, container: memlimit.FromCgroup, log: log,
-	})()
+	defer tuneMemory(ctx, newTuning(&s, log))()
 
 	var key adminKey
 	err = n.patiently(ctx, s.StartTimeout, func() (err error) {

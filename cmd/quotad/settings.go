@@ -67,13 +67,9 @@ type settings struct {
 	Lanes           int           `placeholder:"N" default:"1" help:"Database sessions that charge hits, 1 to 64, and as many more for what has an id, refunds and reservations."`
 	MaxQueue        int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane, and operations beside them, half of them of one key; more are answered 503. At most 1000000."`
 	MaxReservations int           `placeholder:"N" default:"10000" help:"Reservations that a customer may have open on a meter; one more is answered 409. At most 100000."`
-	CacheSize       int           `placeholder:"N" default:"16384" help:"Customers, their counters and refusals that are kept ready in memory, each; at most 10000000."`
-	CacheMemory     int           `placeholder:"MIB" default:"56" help:"MiB of memory for a million more customers or so, packed; at most 65536."`
-	MaxNewValues    int           `placeholder:"N" default:"1000" help:"New values of attributes that limits are per, which hits and reservations may bring for each customer in a second on this node; more are answered 503. 20 to 1000000."`
-	ClosingPace     int           `placeholder:"N" default:"350" help:"Customers whose billing periods this node closes in a second, while many are due. More makes hits beside it later. 1 to 100000."`
+	CacheMemory     int           `placeholder:"MIB" default:"75" help:"MiB of memory for customers: a quarter keeps customers, their counters and refusals ready, and the rest keeps a million more customers or so, packed. At most 65536."`
 	CloseStep       time.Duration `name:"close-step-timeout" placeholder:"DURATION" default:"10s" help:"How long one step of a customer's billing may take: to close a period, or to finalize an invoice. A customer whose step takes longer is blocked, and tried again after a minute. Longer for a machine so slow that nothing else is wrong with such customers. 1s to 10m."`
 	FailedKeys      int           `name:"failed-keys-per-minute" placeholder:"N" default:"60" help:"Wrong keys that an address may send in a minute, and as many at once; more are answered 429 without a look at the database. Behind a proxy all clients have the proxy's address. 0: not limited. At most 1000000."`
-	BodyMemory      int           `placeholder:"MIB" default:"64" help:"MiB that the bodies and answers of requests under way may take together, beside 4 KiB each; more are answered 503. At most 65536."`
 
 	BrandName           string   `placeholder:"NAME" help:"What the customer's pages (the portal) are called: the name of your service, at most 60 characters."`
 	BrandLogo           string   `placeholder:"FILE" help:"Logo of the portal, an SVG or PNG file of at most 64 KiB."`
@@ -112,15 +108,10 @@ const (
 	minDecideWithin   = 100 * time.Millisecond
 	maxDecideWithin   = 5 * time.Second
 	maxLanes          = 64
-	maxQueue          = 1_000_000  // of each lane; each hit that waits has a caller, too
-	maxReservations   = 100_000    // each hit on the customer's meter reads all of them
-	maxCache          = 10_000_000 // some GB when full
-	maxCacheMemory    = 65_536     // MiB
-	maxBodyMemory     = 65_536     // MiB; from 1 on, as much as one batch has
-	minNewValues      = 20         // a hit on a plan's most limits, each per another attribute
-	maxNewValues      = 1_000_000
+	maxQueue          = 1_000_000 // of each lane; each hit that waits has a caller, too
+	maxReservations   = 100_000   // each hit on the customer's meter reads all of them
+	maxCacheMemory    = 65_536    // MiB
 	maxFailedKeys     = 1_000_000
-	maxClosingPace    = 100_000          // no machine closes as many
 	minCloseStep      = time.Second      // a database that is busy for a moment blocks nobody
 	maxCloseStep      = 10 * time.Minute // a step locks its customer and its seller: admins who write them wait
 	maxWait           = 24 * time.Hour
@@ -135,11 +126,7 @@ func (s *settings) check() error {
 		{"lanes", s.Lanes, 1, maxLanes},
 		{"max-queue", s.MaxQueue, 1, maxQueue},
 		{"max-reservations", s.MaxReservations, 1, maxReservations},
-		{"cache-size", s.CacheSize, 1, maxCache},
 		{"cache-memory", s.CacheMemory, 1, maxCacheMemory},
-		{"body-memory", s.BodyMemory, 1, maxBodyMemory},
-		{"max-new-values", s.MaxNewValues, minNewValues, maxNewValues},
-		{"closing-pace", s.ClosingPace, 1, maxClosingPace},
 		{"failed-keys-per-minute", s.FailedKeys, 0, maxFailedKeys},
 	} {
 		if n.value < n.least || n.value > n.most {

@@ -37,7 +37,8 @@ func (n *node) unfinished(size, some int) net.Conn {
 // wantBusy fails unless an answer is the 503 of a node without memory for bodies.
 func wantBusy(t testing.TB, what string, got reply) {
 	t.Helper()
-	if got.status != 503 || got.json["type"] != "/problems/too-busy" || got.header.Get("Retry-After") != "1" || !strings.Contains(got.text, "--body-memory") {
+	if got.status != 503 || got.json["type"] != "/problems/too-busy" || got.header.Get("Retry-After") != "1" ||
+		!strings.Contains(got.text, "memory that this node gives to bodies and answers") {
 		t.Errorf("%s: %d %v %s", what, got.status, got.header, got.text)
 	}
 }

@@ -118,7 +118,7 @@ const (
 	// frame promises, for as long as it lives, and before there is a key.
 	maxFrame = 16 << 10
 	// streamBuffer is what a connection, and each of its streams, may send before a handler reads
-	// it, the least that net/http allows. What waits there is no part of --body-memory.
+	// it, the least that net/http allows. What waits there is no part of Server.Memory.
 	streamBuffer = 64 << 10
 )
 

@@ -52,7 +52,7 @@ type Options struct {
 	MaxQueue   int // hits waiting in a lane, and as many in a worker, half of them one sender's; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
 	// MaxNewValues is how many counters of attributes' values hits and reservations make for each
-	// customer in a second; default 1,000.
+	// customer in a second; default queue.MostNewValues.
 	MaxNewValues    int
 	MaxReservations int // that a customer may have open on a meter; default 10,000
 	// DecideWithin is how long a batch may take until the database is too slow to be waited for, see
@@ -77,7 +77,7 @@ func (o *Options) setDefaults() {
 	def(&o.Lanes, 1)
 	def(&o.MaxQueue, 10_000)
 	def(&o.MemorySize, 100_000)
-	def(&o.MaxNewValues, 1000)
+	def(&o.MaxNewValues, queue.MostNewValues)
 	def(&o.MaxReservations, 10_000)
 	if o.MemoryUsable == nil {
 		o.MemoryUsable = func() bool { return true }

@@ -167,11 +167,11 @@ var errorTable = []errorEntry{
 	{err: webhooks.ErrReplay, kind: KindConflict},
 	{
 		err: respond.ErrMemory, kind: KindBusy,
-		text: "the requests under way take all the memory that this node gives to bodies and answers (--body-memory); nothing was charged or stored",
+		text: "the requests under way take all the memory that this node gives to bodies and answers; nothing was charged or stored",
 	},
 	{
 		err: respond.ErrMemoryShare, kind: KindBusy,
-		text: "the requests of this API key under way take half of the memory that this node gives to bodies and answers (--body-memory), the most for one key; nothing was charged or stored",
+		text: "the requests of this API key under way take half of the memory that this node gives to bodies and answers, the most for one key; nothing was charged or stored",
 	},
 	// Decide reports a deadline that passes after the hit was sent as an unknown
 	// outcome, so here nothing was sent.

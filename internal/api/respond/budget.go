@@ -22,12 +22,16 @@ var (
 // A Budget bounds the bytes that the bodies and answers of all requests take together, beside what
 // is free to each: see queue.Shares.
 type Budget struct {
+	most          int64
 	shares        *queue.Shares
 	refused, over atomic.Int64
 }
 
 // NewBudget makes a budget of so many bytes.
-func NewBudget(most int64) *Budget { return &Budget{shares: queue.NewShares(most)} }
+func NewBudget(most int64) *Budget { return &Budget{most: most, shares: queue.NewShares(most)} }
+
+// Most is how many bytes the budget has.
+func (b *Budget) Most() int64 { return b.most }
 
 // Taken is how many bytes are taken now, never more than the budget has.
 func (b *Budget) Taken() int64 {

@@ -48,14 +48,17 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 func (s *Server) countMemory() {
 	s.Registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "quotad_body_memory_bytes", Help: "What the bodies and answers of requests under way take of --body-memory.",
+			Name: "quotad_body_memory_bytes", Help: "What the bodies and answers of requests under way take.",
 		}, func() float64 { return float64(s.Memory.Taken()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotad_body_memory_limit_bytes", Help: "What the bodies and answers of requests under way may take together.",
+		}, func() float64 { return float64(s.Memory.Most()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "quotad_body_memory_refused_total",
-			Help: "Requests answered 503 too-busy, as bodies and answers took all of --body-memory, or those of their API key half.",
+			Help: "Requests answered 503 too-busy, as bodies and answers took all of quotad_body_memory_limit_bytes, or those of their API key half.",
 		}, func() float64 { return float64(s.Memory.Refused()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "quotad_body_memory_over_share_total", Help: "Of quotad_body_memory_refused_total, those whose API key had half of --body-memory.",
+			Name: "quotad_body_memory_over_share_total", Help: "Of quotad_body_memory_refused_total, those whose API key had half of quotad_body_memory_limit_bytes.",
 		}, func() float64 { return float64(s.Memory.OverShare()) }),
 	)
 }

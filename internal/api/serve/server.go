@@ -46,7 +46,7 @@ type Options struct {
 	Deadline   time.Duration // how long a request may wait, 5 s
 	// DecideWithin is how long of that a request may wait that charges; 0: all of it.
 	DecideWithin time.Duration
-	BodyMemory   int64 // bytes that bodies and answers may take together, 64 MiB
+	NodeMemory   int64 // bytes that this node may use, by which bodies and answers have their share; 0: not known
 	FailedKeys   int   // how often an address may send wrong keys, a minute; 0: any number
 }
 
@@ -81,9 +81,20 @@ const (
 	// WriteTimeout is how long a request and its answer may take. It starts with the request. So it
 	// is longer than the time for the body and the deadline together.
 	WriteTimeout = 20 * time.Second
-	// DefaultMemory is what bodies and answers may take together, in bytes.
-	DefaultMemory = 64 << 20
+	// UsualBodies is how many bytes bodies and answers may take together, if that is at least a 64th of the
+	// node's memory and at most an eighth of it: see bodyMemory.
+	UsualBodies = 64 << 20
 )
+
+// bodyMemory returns how many bytes bodies and answers may take together on a node that may use so many
+// bytes: UsualBodies, but at least a 64th of the node's bytes, and at most an eighth. node is 0 if nobody
+// knows how many the node may use.
+func bodyMemory(node int64) int64 {
+	if node <= 0 {
+		return UsualBodies
+	}
+	return min(max(UsualBodies, node/64), node/8)
+}
 
 // New makes a server and registers its metrics in Options.Registry. It starts nothing.
 func New(parts Options) *Server {
@@ -93,11 +104,8 @@ func New(parts Options) *Server {
 	if parts.DecideWithin <= 0 || parts.DecideWithin > parts.Deadline {
 		parts.DecideWithin = parts.Deadline
 	}
-	if parts.BodyMemory <= 0 {
-		parts.BodyMemory = DefaultMemory
-	}
 	s := &Server{
-		Options: parts, Processing: NewTurns(runtime.GOMAXPROCS(0)), Memory: respond.NewBudget(parts.BodyMemory),
+		Options: parts, Processing: NewTurns(runtime.GOMAXPROCS(0)), Memory: respond.NewBudget(bodyMemory(parts.NodeMemory)),
 		Metrics: newMetrics(parts.Registry), signIns: throttle.New(signInsPerMinute, parts.Wall),
 	}
 	if parts.Store != nil { // nil: the routes are only described

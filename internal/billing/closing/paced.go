@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// DefaultPace is how many customers a node closes in a second at most, while many are due. So
-// 100,000 are closed within five minutes: see docs/benchmarks.
-const DefaultPace = 350
+// pace is how many customers a node closes in a second at most, while many are due. So 100,000 are
+// closed within five minutes: see docs/benchmarks.
+const pace = 350
 
 // pause waits after a transaction that took a full batch: hits have the processors meanwhile. No
 // lock is held. The error is ctx's.
 func (w *Worker) pause(ctx context.Context, size int, took time.Duration) error {
-	timer := time.NewTimer(pauseOf(size, w.options.Pace, took))
+	timer := time.NewTimer(pauseOf(size, took))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -22,8 +22,8 @@ func (w *Worker) pause(ctx context.Context, size int, took time.Duration) error 
 	}
 }
 
-// pauseOf is what a transaction left of the time that its customers have at a pace, a second. It is
+// pauseOf returns what a transaction left of the time that its customers have at the pace. The pause is
 // at least half of what the transaction took: on a slow machine hits have a third of the time, too.
-func pauseOf(size, pace int, took time.Duration) time.Duration {
-	return max(time.Duration(size)*time.Second/time.Duration(pace)-took, took/2)
+func pauseOf(size int, took time.Duration) time.Duration {
+	return max(time.Duration(size)*time.Second/pace-took, took/2)
 }

@@ -46,7 +46,6 @@ type Options struct {
 	Stopwatch func() time.Duration
 	Log       *slog.Logger // nil: slog.Default
 
-	Pace int // customers that Run closes in a second at most, while many are due; 0: DefaultPace
 	// StepTimeout bounds one transaction. A customer whose steps take longer, though it is alone in the
 	// transaction, is blocked for a minute. If StepTimeout is 0, it is Accounts.Within.
 	StepTimeout time.Duration
@@ -73,9 +72,6 @@ type Worker struct {
 func New(o Options) *Worker {
 	if o.Log == nil {
 		o.Log = slog.Default()
-	}
-	if o.Pace <= 0 {
-		o.Pace = DefaultPace
 	}
 	w := &Worker{
 		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1),

@@ -73,7 +73,7 @@ func (e *NoRoomError) Error() string {
 type ManyValuesError struct{ Most int }
 
 func (e *ManyValuesError) Error() string {
-	return fmt.Sprintf("the customer's hits bring more new values of attributes than a node takes in a second (%d, --max-new-values); values that are known go on. Send it again after Retry-After. Nothing was charged",
+	return fmt.Sprintf("the customer's hits bring more new values of attributes than a node takes in a second (%d); values that are known go on. Send it again after Retry-After. Nothing was charged",
 		e.Most)
 }
 

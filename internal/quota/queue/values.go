@@ -16,6 +16,9 @@ type NewValues struct {
 	made   map[int64]int // in that second, by customer
 }
 
+// MostNewValues is how many counters of attributes' values a node makes for each customer in a second.
+const MostNewValues = 1000
+
 // maxMaking bounds the customers that are counted at once. With more the running second begins
 // again, for all of them.
 const maxMaking = 10_000
