@@ -101,7 +101,8 @@ LONGEST := ./cmd/quotad ./internal/api ./internal/quota ./internal/faults ./inte
 # or they send one request after another, and many.
 NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught$\
 |TestThresholdsOfEdits|TestReconcileFinds|TestOverdueIsAConcern|TestLargeBatchAnswer|TestUsageInTheCustomersZone$\
-|TestTextsThatCannotBeStored|TestCompareDraftHasBounds)$$|^TestMore
+|TestTextsThatCannotBeStored|TestCompareDraftHasBounds|TestDocumentIsValid|TestDocumentHasExactlyTheRoutersRoutes$\
+|TestYear|TestLevelsOfValues|TestCleaningMutantsAreCaught)$$|^TestMore
 
 TEST_DEPS := go postgres pgbouncer promtool gateways faketime npm chromium
 
