@@ -347,7 +347,12 @@ func TestReconcileFinds(t *testing.T) {
 				"adjustments_are_claimed", "-1 units",
 			},
 			{
-				"where a correction starts", `UPDATE invoice_lines SET billed_before = billed_before + 1 WHERE invoice_id =` + next +
+				"where a correction starts", `UPDATE invoice_lines SET billed_before = jsonb_set(billed_before, '{quantity}', to_jsonb((billed_before->>'quantity')::bigint + 1)) WHERE invoice_id =` + next +
+					`AND kind = 'correction' AND meter = 'requests'`,
+				"digests_match rated_is_billed", "number:",
+			},
+			{
+				"what a correction takes off", `UPDATE invoice_lines SET billed_before = jsonb_set(billed_before, '{amount_minor}', '1') WHERE invoice_id =` + next +
 					`AND kind = 'correction' AND meter = 'requests'`,
 				"digests_match rated_is_billed", "number:",
 			},
