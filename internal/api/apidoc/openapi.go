@@ -256,7 +256,7 @@ func success(of *Operation, status int, schemas huma.Registry) *huma.Response {
 		if of.Preview != nil && status == http.StatusOK {
 			schema = &huma.Schema{
 				OneOf: []*huma.Schema{schema, schemas.Schema(of.Preview, true, "")},
-				// OpenAPI's discriminator is of no use here, because it needs a member that both schemas have.
+				// There is no discriminator, because a discriminator needs a member that both schemas have.
 				Description: "With `preview=true` a Line, which has the member n. Otherwise an Adjustment, which has no n.",
 			}
 		}

@@ -46,7 +46,7 @@ func Asks(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, AuthorizePattern) && (len(r.URL.Path) == len(AuthorizePattern) || r.URL.Path[len(AuthorizePattern)] == '/')
 }
 
-// AsksAgain reports whether a gateway usually repeats such a request. The request must be a GET, HEAD or POST of
+// AsksAgain reports whether gateways usually repeat such a request: a GET, HEAD or POST of exactly
 // exactly AuthorizePattern.
 func AsksAgain(r *http.Request) bool {
 	return r.URL.Path == AuthorizePattern && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost)
