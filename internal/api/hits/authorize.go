@@ -47,7 +47,7 @@ func Asks(r *http.Request) bool {
 }
 
 // AsksAgain reports whether gateways usually repeat such a request: a GET, HEAD or POST of exactly
-// exactly AuthorizePattern.
+// AuthorizePattern.
 func AsksAgain(r *http.Request) bool {
 	return r.URL.Path == AuthorizePattern && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost)
 }
