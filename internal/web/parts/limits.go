@@ -15,45 +15,45 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A Card is a limit as a customer reads it.
+// Card is a limit in the form that a customer reads.
 type Card struct {
 	ID    string
-	Name  string // the limit's
-	Title string // the meter's
+	Name  string // name of the limit
+	Title string // title of the meter
 	Chip  *Chip
-	Rule  string // in words
-	Note  string // instead of numbers
-	Unit  string // of what is left
+	Rule  string // description in words
+	Note  string // note that replaces the numbers
+	Unit  string // unit of the remaining quota
 	Left  int64
 	Used  int64
 	Of    int64
-	Shown bool // the numbers are
+	Shown bool // the numbers are shown
 	Facts []Fact
 	Open  openData
 	Per   *per
 
 	meter      string
 	mode       string
-	concurrent bool      // it counts what is in flight alone
-	inFlight   int64     // units that open reservations hold, of those that count
-	At         time.Time // when it changes by itself; zero: it does not
-	Slides     bool      // it changes all the time
+	concurrent bool      // the limit counts only units in flight
+	inFlight   int64     // units in open reservations that the limit counts
+	At         time.Time // next change without an event; zero if there is none
+	Slides     bool      // the card changes continuously
 }
 
-// A Chip is a mark.
+// Chip is a colored mark with a text.
 type Chip struct{ Class, Text string }
 
-// A Fact is a line below a card's numbers. At is an instant that Text counts down to, and Every the
-// milliseconds after which the next one comes.
+// Fact is a line below a card's numbers. At is the instant to which Text counts down, and Every is the interval
+// in milliseconds until the next such instant.
 type Fact struct {
 	Term, Text, At string
 	Every          int64
 }
 
-// per is the attribute that each value of has a limit of its own, and the value that is shown.
+// per describes a limit per attribute: the attribute, and the value whose bucket is shown.
 type per struct{ Attribute, Field, Value string }
 
-// cardsOf makes the cards of all limits that a customer may see, the fullest first.
+// cardsOf returns the cards of all limits that a customer may see, the fullest limit first.
 func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.MeterNames) []Card {
 	specs := map[string]client.Limit{}
 	for _, s := range plan.Limits {
@@ -63,10 +63,10 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 	for i := range q.Limits {
 		l := &q.Limits[i]
 		if l.Mode == "shadow" && v.Customer != nil {
-			continue // a trial of the operator's, that refuses nobody
+			continue // a shadow limit is a test of the operator and refuses nobody
 		}
 		spec, ok := specs[l.Name]
-		if !ok { // the plan changed between the two answers
+		if !ok { // the plan changed between the two responses
 			spec.Spec = client.Spec{Name: l.Name, Algorithm: l.Algorithm, Mode: l.Mode}
 			if l.Window != nil {
 				spec.Window = *l.Window
@@ -78,7 +78,7 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 		if l.Name == model.CapName {
 			c.capped(q)
 		}
-		if v.Customer == nil { // staff know limits by their names
+		if v.Customer == nil { // staff identify limits by name
 			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
 		}
 		all = append(all, c)
@@ -87,10 +87,10 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 	return all
 }
 
-// anchor is a name as an id of HTML.
+// anchor converts a name into an HTML id.
 func anchor(name string) string { return "limit-" + url.PathEscape(name) }
 
-// share is how full a limit is, in thousandths; what shows no numbers comes last.
+// share returns the used share of a limit in thousandths. Cards without numbers are sorted last.
 func (c *Card) share() int64 {
 	if !c.Shown {
 		return -1
@@ -101,15 +101,15 @@ func (c *Card) share() int64 {
 	return words.MulDiv(max(0, c.Used), 1000, c.Of)
 }
 
-// fill says in words what a limit is and how it stands.
+// fill adds the description and the state of a limit in words.
 func (c *Card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
 	algorithm := model.AlgorithmNamed(l.Algorithm)
 	c.Rule = Rule(l, spec)
 	c.Left, c.Used, c.Of, c.Shown = l.Remaining, l.Used, l.Limit, true
 	if algorithm.Refills() {
-		c.Of = l.Used + l.Remaining // its capacity
+		c.Of = l.Used + l.Remaining // capacity of the bucket
 	}
-	if l.Mode == "shadow" { // marked always: it refuses nothing
+	if l.Mode == "shadow" { // always marked, because it refuses nothing
 		c.Chip = &Chip{"accent", "Shadow"}
 	}
 	if spec.Per != "" {
@@ -135,12 +135,12 @@ func (c *Card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now
 	default:
 		c.fact("Beyond it", "refused")
 	}
-	if c.concurrent || c.inFlight > 0 { // its reservations stand below
+	if c.concurrent || c.inFlight > 0 { // its reservations are listed below
 		c.fact("In flight", words.Number(c.inFlight))
 	}
 }
 
-// capped says what a cap is in money, too.
+// capped adds the amount of money of a cap.
 func (c *Card) capped(q *client.Quota) {
 	for i := range q.Meters {
 		m := &q.Meters[i]
@@ -156,7 +156,7 @@ func (c *Card) capped(q *client.Quota) {
 	}
 }
 
-// closed says what a limit of 0 does.
+// closed adds the effect of a limit of 0.
 func (c *Card) closed(l *client.QuotaLimit, beyond string) {
 	switch l.Mode {
 	case "soft":
@@ -187,7 +187,7 @@ func chipOf(c *Card, l *client.QuotaLimit) *Chip {
 	return nil
 }
 
-// comesBack says when units are there again.
+// comesBack adds the instant at which units are available again.
 func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
 	switch said := AlgorithmOf(l.Algorithm); {
 	case said.gone != "":
@@ -201,7 +201,7 @@ func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit
 	}
 }
 
-// beyond is what becomes of units beyond a soft limit.
+// beyond returns the consequence of exceeding a soft limit.
 func beyond(plan *client.Plan, meter string) string {
 	for _, p := range plan.Prices {
 		if p.Meter == meter && p.Model == "per_unit" && p.UnitPrice != nil {
@@ -212,23 +212,24 @@ func beyond(plan *client.Plan, meter string) string {
 }
 
 const (
-	// openOnCard is how many open reservations a card shows.
+	// openOnCard is the number of open reservations on a card.
 	openOnCard = 5
-	// openLists is how many lists of them a page asks for. A plan can have a hundred limits.
+	// openLists is the maximum number of reservation lists that a page requests, because a plan can have a
+	// hundred limits.
 	openLists = 10
 )
 
-// openData are the open reservations of a card's meter, those that end first at the front.
+// openData contains the open reservations of a card's meter, in the order of their expiry.
 type openData struct {
 	Rows []OpenRow
-	More string // how many there are beside the rows; empty: none
+	More string // number of further reservations; empty if there are none
 }
 
-// An OpenRow is one of them. At is the instant that Ends counts down to.
+// OpenRow is one open reservation. Ends counts down to the instant At.
 type OpenRow struct{ Text, Ends, At string }
 
-// addOpen shows open reservations on the cards of limits that have units in flight. A list that
-// cannot be read is left out: the number stays.
+// addOpen adds open reservations to the cards of limits with units in flight. If a list cannot be read, only the
+// number is shown.
 func (s *Standing) addOpen(v *page.Visit) {
 	asked := map[string]*client.List[client.OpenReservation]{}
 	for i := range s.cards {
@@ -256,8 +257,8 @@ func (s *Standing) addOpen(v *page.Visit) {
 	}
 }
 
-// show puts open reservations onto a card. A concurrency limit counts all of them, so it can be said
-// how many units there are beside those that are shown. Other limits count those of their window.
+// show adds open reservations to a card. A concurrency limit counts all reservations, so the card can also show
+// the units in reservations that are not listed. Other limits count only the reservations of their window.
 func (c *Card) show(list *client.List[client.OpenReservation], now time.Time) {
 	unit := cmp.Or(c.Unit, "unit")
 	rest := c.inFlight

@@ -1,4 +1,4 @@
-// Package playground owns the one page that needs no session. It plays limits, and stores nothing.
+// Package playground owns the only page that needs no session. The page plays limits and stores nothing.
 package playground
 
 import (
@@ -20,19 +20,18 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The playground is open to everybody. Its address holds all that is played, and nothing is
-// stored.
+// The playground is public. Its address contains all settings of a play, and nothing is stored.
 
 const (
-	// playsPerMinute is how often an address may have something played.
+	// playsPerMinute is the number of plays that an address may request in a minute.
 	playsPerMinute = 120
-	// playsAtOnce is how many pages are played at once. Each takes a processor.
+	// playsAtOnce is the maximum number of concurrent plays. Each play occupies a processor.
 	playsAtOnce = 2
-	// playTime bounds the wait for a place, and the play, where page.Options do not.
+	// playTime limits the wait for a place plus the play, if page.Options does not specify a limit.
 	playTime = 4 * time.Second
 )
 
-// A Ground is what all visitors of the playground share.
+// Ground is the state that all visitors of the playground share.
 type Ground struct {
 	visitors *throttle.Throttle
 	places   chan struct{}
@@ -46,16 +45,16 @@ func New(site *page.Site) *Ground {
 	return g
 }
 
-// playgroundData is what the page shows.
+// playgroundData is the data of the page.
 type playgroundData struct {
-	Fields    map[string]string // what was typed
-	Wrong     map[string]string // what is wrong with it, by field
+	Fields    map[string]string // fields in the form in which they were typed
+	Wrong     map[string]string // faults by field
 	Presets   []parts.Choice
 	Patterns  []parts.Choice
 	Algorithm []parts.Choice
 	Verdict   template.HTML
 	Plays     []parts.ShownPlay
-	Hits      bool // the list of hits is what is played
+	Hits      bool // the play uses the list of hits
 }
 
 func (g *Ground) page(v *page.Visit) (*page.View, error) {
@@ -93,7 +92,7 @@ var (
 	errBusyPlays = &page.Message{Status: http.StatusServiceUnavailable, Title: "Many are playing just now", Text: "Reload in a moment.", Again: true}
 )
 
-// play plays the traffic through each algorithm, in a place of its own.
+// play sends the traffic through each algorithm, in one of the places for plays.
 func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decision) string) ([]parts.ShownPlay, error) {
 	select {
 	case g.places <- struct{}{}:
@@ -128,8 +127,8 @@ func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decis
 	return all, nil
 }
 
-// lastHit says what became of a hit. Both instants are as exact as can be read: of a rounded one and a
-// rounded wait the sum is another instant.
+// lastHit describes the result of a hit. Both instants are exact, because the sum of a rounded instant and a
+// rounded wait would be another instant.
 func lastHit(h *play.Outcome) string {
 	at := "The hit at " + parts.Exactly(h.At)
 	switch {
@@ -141,7 +140,7 @@ func lastHit(h *play.Outcome) string {
 	return at + " is refused, and would pass at " + parts.Exactly(model.AddUpTo(h.At, h.Wait)) + "."
 }
 
-// verdict compares the algorithms in a sentence or two.
+// verdict returns a comparison of the algorithms in a sentence or two.
 func verdict(s *parts.Setup, plays []parts.ShownPlay) template.HTML {
 	window, limit := parts.Each(s.Limits[0].Window), words.Number(s.Limits[0].Limit)
 	if window[0] > '9' {
@@ -169,7 +168,7 @@ func verdict(s *parts.Setup, plays []parts.ShownPlay) template.HTML {
 	return template.HTML(text) //nolint:gosec // made of numbers and fixed text
 }
 
-// dataOf is the page without its plays.
+// dataOf returns the data of the page without its plays.
 func dataOf(s *parts.Setup) *playgroundData {
 	d := &playgroundData{Fields: s.Fields, Wrong: s.Wrong, Hits: s.Traffic.Pattern == play.Own}
 	for _, p := range play.Presets() {
@@ -183,7 +182,7 @@ func dataOf(s *parts.Setup) *playgroundData {
 	return d
 }
 
-// presetAddress is the address of a preset.
+// presetAddress returns the address of a preset.
 func presetAddress(p *play.Preset) url.Values {
 	text := func(n int64) string { return strconv.FormatInt(n, 10) }
 	v := url.Values{
@@ -197,7 +196,7 @@ func presetAddress(p *play.Preset) url.Values {
 	return v
 }
 
-// isOf reports whether a setup is that of an address.
+// isOf reports whether a setup has the settings of an address.
 func isOf(s *parts.Setup, address url.Values) bool {
 	for name := range address {
 		if s.Fields[name] != address.Get(name) {

@@ -12,13 +12,13 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The portal's invoices. An invoice is shown only after the API has said that it is the session's
-// customer's.
+// This file contains the portal's invoices. An invoice is shown only if the API has confirmed that it belongs to
+// the session's customer.
 
 // billRow is an invoice in the list.
 type billRow struct {
 	Number, Kind, Period, Total, Amount, URL, Status, Class string
-	Due                                                     string // what is open and by when, where something is
+	Due                                                     string // open amount and due date, if an amount is open
 }
 
 type billsData struct {
@@ -26,7 +26,7 @@ type billsData struct {
 	Next string
 }
 
-// billStates are the words of the portal for what an invoice is.
+// billStates contains the portal's texts for the states of an invoice.
 var billStates = map[string]struct{ text, class string }{
 	"draft": {"Draft", ""}, "finalized": {"To be paid", "high"}, "paid": {"Paid", "good"},
 	"void": {"Void", ""}, "credited": {"Credited", ""},
@@ -72,28 +72,29 @@ func (v *visit) billRow(i *client.Invoice) billRow {
 	return row
 }
 
-// billData is one invoice.
+// billData is the data of one invoice.
 type billData struct {
 	billRow
 	Lines  []billLine
 	Totals []parts.CostLine
 	Sum    parts.CostLine
-	Says   string      // what the amount is: what is due, was given back or was paid
-	Of     *page.Link  // of a credit note: the invoice that it credits
-	Reason string      // and why
+	Says   string      // meaning of the amount: due, returned or paid
+	Of     *page.Link  // the credited invoice, for a credit note
+	Reason string      // reason of the credit note
 	Notes  []page.Link // credit notes of the invoice
-	Page   string      // the same as a page to print, as PDF and as CSV
+	Page   string      // the invoice as a printable page, as PDF and as CSV
 	PDF    string
 	CSV    string
 }
 
 type billLine struct {
 	parts.CostLine
-	Prices        []string // how the amount of a usage line comes about
-	Period, Hours string   // where the hours of a usage line are
+	Prices        []string // calculation of a usage line's amount
+	Period, Hours string   // addresses of a usage line's hours
 }
 
-// ownInvoice is the invoice of an address, if it is the customer's. Another customer's is not found.
+// ownInvoice returns the invoice in an address if it belongs to the customer. An invoice of another customer is
+// not found.
 func (v *visit) ownInvoice(id string) (*client.Invoice, error) {
 	i, err := v.API.Invoice(v.Ctx(), id)
 	if err != nil {
@@ -153,7 +154,7 @@ func (v *visit) bill() (*page.View, error) {
 	return &page.View{Sheet: "bill", Title: data.Kind + " " + data.Number, Tab: "invoices", Data: data}, nil
 }
 
-// notes leads from a credit note to its invoice, and from an invoice to its notes. These are of the
+// notes adds links from a credit note to its invoice, and from an invoice to its credit notes, which have the
 // same period.
 func (v *visit) notes(i *client.Invoice, data *billData) error {
 	switch {
@@ -185,7 +186,7 @@ func (v *visit) notes(i *client.Invoice, data *billData) error {
 	return nil
 }
 
-// billFile passes on a document that the API draws of an invoice.
+// billFile serves a document that the API creates from an invoice.
 func (v *visit) billFile() (*page.View, error) {
 	id, _, _ := strings.Cut(v.R.PathValue("file"), ".")
 	if _, err := v.ownInvoice(id); err != nil {
@@ -194,19 +195,20 @@ func (v *visit) billFile() (*page.View, error) {
 	return parts.Paper(v.Visit)
 }
 
-// hoursData is what a line of an invoice adds up.
+// hoursData contains the hours that make up a line of an invoice.
 type hoursData struct {
 	Back, Invoice, Line string
 	Hours               []hourRow
 	Adjustments         []hourRow
 	Sum                 string
 	Archived            bool
-	Left                int // hours that are not shown; the CSV of the usage page has them
+	Left                int // number of hours that are not shown; the CSV of the usage page contains them
 }
 
 type hourRow struct{ When, Units, Why string }
 
-// maxHourRows is more than a month of hours; of a year's line the first are shown.
+// maxHourRows is the maximum number of hours on a page. It covers more than a month; for a line of a year only
+// the first hours are shown.
 const maxHourRows = 1000
 
 func (v *visit) billHours() (*page.View, error) {

@@ -14,12 +14,12 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// live is the stream of the portal's first page.
+// live serves the stream of the portal's first page.
 func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	v, err := p.site.Begin(page.Customer, w, r)
 	out := &events{w: w, control: http.NewResponseController(w), site: p.site}
 	out.begin()
-	if err != nil { // the page is loaded again, and says why
+	if err != nil { // the page is reloaded and shows the reason
 		out.send("over", "")
 		return
 	}
@@ -37,7 +37,7 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	newFollower(p, v, out).follow(line)
 }
 
-// counters are those that the page's limits are judged by.
+// counters returns the counters of the page's limits.
 func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 	_, values := parts.Attributes(v)
 	attributes := map[string]string{}
@@ -48,46 +48,46 @@ func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 	return all[:min(len(all), countersOfStream)], err
 }
 
-// Bounds of streams.
+// The limits of streams.
 const (
 	streamsOfSession = 4
 	streamsOfNode    = 1000
-	// countersOfStream is how many counters of a page are watched. A page with more is drawn again
+	// countersOfStream is the maximum number of watched counters of a page. A page with more counters is updated
 	// every few seconds.
 	countersOfStream = 200
-	// watchEvery is how often the versions of all watched counters are read, with one statement.
+	// watchEvery is the interval at which one statement reads the versions of all watched counters.
 	watchEvery   = 500 * time.Millisecond
 	watchTimeout = 5 * time.Second
-	// checkEvery is how often it is asked which sessions of streams have ended, with one statement. A
-	// stream ends within 2 s of its session.
+	// checkEvery is the interval at which one statement checks the sessions of all streams. A stream ends within
+	// 2 s of its session.
 	checkEvery = 750 * time.Millisecond
 )
 
-// Watcher is what tells pages that something has changed.
+// Watcher contains the functions by which pages detect changes.
 type Watcher struct {
-	// Counters are those that a customer's limits are judged by, with values of attributes.
+	// Counters returns the counters of a customer's limits for the given attribute values.
 	Counters func(ctx context.Context, customer string, attributes map[string]string) ([]model.CounterKey, error)
 	// Versions reads the versions of counters with one statement.
 	Versions func(ctx context.Context, counters []model.CounterKey) ([]int64, error)
-	// Change is the newest change of plans and customers that counts on this node.
+	// Change returns the newest change of plans and customers that is in force on this node.
 	Change func() int64
 }
 
-// A hub tells the streams of this node what has changed. It is safe for concurrent use.
+// hub notifies the streams of this node of changes. It is safe for concurrent use.
 type hub struct {
 	watcher Watcher
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
-	session map[string]int // streams by the session's token
+	session map[string]int // number of streams by session token
 }
 
-// A stream is one open page that is told of changes.
+// stream is one open page that receives changes.
 type stream struct {
 	session  string
 	counters []model.CounterKey
-	changed  chan struct{} // has an element when something changed
-	over     chan struct{} // has an element when the session has ended
+	changed  chan struct{} // receives an element when something has changed
+	over     chan struct{} // receives an element when the session has ended
 }
 
 func newStream(session string, counters []model.CounterKey) *stream {
@@ -98,7 +98,7 @@ func newHub(w Watcher) *hub {
 	return &hub{watcher: w, streams: map[*stream]struct{}{}, session: map[string]int{}}
 }
 
-// join lets a stream in, or says that there are too many.
+// join adds a stream. It returns false if there are too many streams.
 func (h *hub) join(s *stream) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +119,7 @@ func (h *hub) leave(s *stream) {
 	}
 }
 
-// run reads versions until ctx ends. While nobody watches it asks nothing.
+// run reads versions until ctx ends. It sends no statements while there are no streams.
 func (h *hub) run(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -136,8 +136,8 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// look reads the versions of all watched counters, and tells the streams of those that changed;
-// all says that every stream is told. It returns what is known now.
+// look reads the versions of all watched counters and notifies the streams of changed counters. If all is true,
+// it notifies every stream. It returns the current versions.
 func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bool) map[model.CounterKey]int64 {
 	watched := h.watched()
 	if len(watched) == 0 {
@@ -151,13 +151,13 @@ func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bo
 	}
 	versions, err := h.watcher.Versions(ctx, counters)
 	if err != nil {
-		return known // streams say so by their own reads
+		return known // the streams notice the error by their own reads
 	}
 	fresh := make(map[model.CounterKey]int64, len(counters))
 	told := map[*stream]bool{}
 	for i, k := range counters {
 		fresh[k] = versions[i]
-		// A counter that is new here may have changed between its page's first look and this one.
+		// A counter that is not known yet may have changed between the page's first read and this read.
 		if before, there := known[k]; all || !there || before != versions[i] {
 			for _, s := range watched[k] {
 				told[s] = true
@@ -173,12 +173,12 @@ func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bo
 func tell(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
-	default: // it has been told and has not looked yet
+	default: // the stream has not yet read the previous notification
 	}
 }
 
-// checkSessions tells streams that their session has ended, until ctx ends. followed returns the
-// sessions that have not. In an outage all are taken to last.
+// checkSessions notifies streams of the end of their sessions, until ctx ends. followed returns the active
+// sessions. In an outage all sessions count as active.
 func (h *hub) checkSessions(ctx context.Context, followed func(context.Context, []string) (map[string]bool, error)) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -208,7 +208,7 @@ func (h *hub) checkSessions(ctx context.Context, followed func(context.Context, 
 	}
 }
 
-// open are all streams by their sessions.
+// open returns all streams by session.
 func (h *hub) open() map[string][]*stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +219,7 @@ func (h *hub) open() map[string][]*stream {
 	return all
 }
 
-// watched are the counters of all streams, and who watches each.
+// watched returns the counters of all streams, with the streams that watch each counter.
 func (h *hub) watched() map[model.CounterKey][]*stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
