@@ -11,30 +11,30 @@ import (
 	"time"
 )
 
-// listening says where `quotad serve` listens, and that `quotad health` finds it there.
+// listening contains the settings of quotad serve's address, which `quotad health` uses, too.
 type listening struct {
 	Listen  string `placeholder:"ADDRESS" default:"127.0.0.1:8080" help:"Address to serve on. :8080 is port 8080 of all addresses, IPv4 and IPv6."`
 	TLSCert string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM. Serves HTTPS, with --tls-key. Both are read again when they change."`
 }
 
-// healthCmd asks the quotad of the same settings whether it is ready: for a container without a
-// shell, whose health check can run nothing else.
+// healthCmd queries whether the quotad with the same settings is ready. It is for containers without a shell,
+// whose health check can run no other program.
 type healthCmd struct {
 	listening
 }
 
 const (
-	// healthLimit bounds the whole of `quotad health`. A health check of a container waits longer.
+	// healthLimit limits the whole `quotad health` command. The health check of a container waits longer.
 	healthLimit = 3 * time.Second
-	// maxHealth bounds what is read of an answer, bytes.
+	// maxHealth is the maximum number of bytes that are read of a response.
 	maxHealth = 4 << 10
 )
 
-// errNoPort: a port that the system chose is not in the settings.
+// errNoPort reports that the port is 0. The settings do not contain the port that the system chose.
 var errNoPort = errors.New("port 0 is another one with each start: health needs the port that serve listens on")
 
-// run prints what /readyz answers. It fails unless the answer is 200, which is one of a degraded
-// node, too: it serves what an outage lets in.
+// run prints the response of /readyz. It fails unless the status is 200. A degraded node returns 200, too,
+// because it serves the hits that an outage allows.
 func (h *healthCmd) run(ctx context.Context, p *program) error {
 	if err := checkAddress("listen", h.Listen); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (h *healthCmd) run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	// No proxy of the environment stands between a process and itself. The certificate is for the
-	// names by which clients find the service, and not for this address.
+	// A proxy in the environment must not be used between a process and itself. The certificate is valid for the
+	// service's public names and not for this address.
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // nothing secret is asked or answered

@@ -13,29 +13,28 @@ import (
 
 const (
 	beatEvery = 5 * time.Second
-	beatLimit = 3 * time.Second // one write, waiting for a connection included
+	beatLimit = 3 * time.Second // one write, including the wait for a connection
 )
 
-// heartbeat tells of a node, for the overview of all nodes: that it serves, how it is, and how much
-// it has decided. One goroutine uses it at a time.
+// heartbeat writes a node's state for the overview of all nodes: that the node serves, whether it is degraded,
+// and the number of its decisions. It must not be used concurrently.
 type heartbeat struct {
 	node   *node
 	row    plans.Node
-	minute int64         // that the last write counted in, µs
-	before plans.Decided // what the node had decided when the minute began
-	told   plans.Decided // by the last write that worked
+	minute int64         // minute of the last write, µs
+	before plans.Decided // the node's decisions before the minute began
+	told   plans.Decided // decisions in the last successful write
 }
 
 func (n *node) newHeartbeat() *heartbeat {
-	name, _ := os.Hostname() // without one the port alone has to do
+	name, _ := os.Hostname() // the port alone identifies the node if there is no name
 	if u, err := url.Parse(n.url); err == nil && u.Port() != "" {
 		name += ":" + u.Port()
 	}
 	return &heartbeat{node: n, row: plans.Node{ID: rand.Text(), Name: cmp.Or(name, n.url), Version: version}}
 }
 
-// run writes every few seconds until ctx ends. The log says when it begins to fail and when it
-// works again.
+// run writes every few seconds until ctx ends. It logs the begin and the end of failures.
 func (h *heartbeat) run(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -58,8 +57,8 @@ func (h *heartbeat) run(ctx context.Context) {
 	}
 }
 
-// beat writes once. Of a minute it writes the sum so far, so that nothing counts twice where the
-// answer to a write was lost. Only the first write of a minute may count again what such a one had.
+// beat writes once. For the current minute it writes the sum so far, so that nothing is counted twice if the
+// response to a write was lost. Only the first write of a minute may repeat counts of such a write.
 func (h *heartbeat) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.node.atLeast(beatLimit))
 	defer cancel()
@@ -83,7 +82,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	return err
 }
 
-// end tells what was decided last, and that the node is gone.
+// end writes the last decisions and marks the node as gone.
 func (h *heartbeat) end(ctx context.Context) {
 	err := h.beat(ctx)
 	if err == nil {

@@ -9,34 +9,33 @@ import (
 	"time"
 )
 
-// The log of an outage must not hide its cause under thousands of lines, nor fill the disk. So no
-// minute has more than twenty lines. An outage has some ten messages. So each is written once in a minute,
-// and few are written again.
+// In an outage, the log must neither hide the cause under thousands of lines nor fill the disk. Therefore a
+// minute has at most twenty lines. An outage has about ten different messages, so each of them is written once
+// in a minute, and few are repeated.
 const (
 	budgetTime = time.Minute
-	// mostAgain is how many lines of a minute may have been written when a message that was written
-	// in that minute is written again.
+	// mostAgain is the number of lines in a minute from which a message is no longer repeated in that minute.
 	mostAgain = 6
-	// mostLines bounds the lines of a minute, beside the one that says what was left out.
+	// mostLines is the maximum number of lines in a minute, in addition to the line about omitted messages.
 	mostLines = 19
-	// mostNamed bounds the messages that this one names.
+	// mostNamed is the maximum number of messages that the line about omitted messages names.
 	mostNamed = 10
 )
 
-// lines is a handler that writes no more lines than that. Lines for debugging are not counted.
+// lines is a handler that writes at most this number of lines. Debug lines are not counted.
 type lines struct {
 	slog.Handler
 	budget *lineBudget
 }
 
-// lineBudget is what a handler and those that were made from it share.
+// lineBudget is the state that a handler shares with the handlers that are derived from it.
 type lineBudget struct {
-	told slog.Handler // is told how many lines were left out
+	told slog.Handler // handler for the line about omitted messages
 
 	mu      sync.Mutex
-	written []writtenLine // within budgetTime, the oldest first
+	written []writtenLine // lines within budgetTime, the oldest first
 	leftOut int
-	unseen  []string // messages left out that the minute before has no line of
+	unseen  []string // omitted messages without a line in the last minute
 }
 
 type writtenLine struct {
@@ -44,12 +43,13 @@ type writtenLine struct {
 	what string
 }
 
-// budgeted is a handler in front of another one.
+// budgeted returns a handler that limits the lines of another handler.
 func budgeted(to slog.Handler) slog.Handler {
 	return lines{to, &lineBudget{told: to}}
 }
 
-// everyLine is the same log without its budget: for what ends by itself, as the steps of a start.
+// everyLine returns the same log without a limit, for messages that end by themselves, such as the steps of a
+// start.
 func everyLine(log *slog.Logger) *slog.Logger {
 	if l, ok := log.Handler().(lines); ok {
 		return slog.New(l.Handler)
@@ -75,7 +75,7 @@ func (l lines) WithGroup(name string) slog.Handler {
 	return lines{l.Handler.WithGroup(name), l.budget}
 }
 
-// take reports whether a line may be written, and notes it.
+// take reports whether a line may be written, and records it.
 func (b *lineBudget) take(r slog.Record) bool {
 	what := whatOf(r)
 	b.mu.Lock()
@@ -100,8 +100,8 @@ func (b *lineBudget) take(r slog.Record) bool {
 	return true
 }
 
-// whatOf is what lines of one message have in common: its text, and a SQLSTATE. A text of the
-// embedded server may name files and rows, so its SQLSTATE alone tells its lines apart.
+// whatOf returns the common part of all lines with the same message: its text and a SQLSTATE. A text of the
+// embedded server may contain files and rows, so only its SQLSTATE identifies the message.
 func whatOf(r slog.Record) string {
 	state, server := "", false
 	r.Attrs(func(a slog.Attr) bool {
@@ -119,7 +119,8 @@ func whatOf(r slog.Record) string {
 	return r.Message + state
 }
 
-// tell writes how many lines were left out since the last time, and the messages without a line.
+// tell writes the number of lines that were omitted since the last report, and the messages that were omitted
+// completely.
 func (b *lineBudget) tell() {
 	b.mu.Lock()
 	n, unseen := b.leftOut, b.unseen
@@ -130,5 +131,5 @@ func (b *lineBudget) tell() {
 	if len(unseen) > 0 {
 		r.AddAttrs(slog.String("messages_left_out", strings.Join(unseen, "; ")))
 	}
-	_ = b.told.Handle(context.Background(), r) // a log that cannot be written to cannot be told so
+	_ = b.told.Handle(context.Background(), r) // an error of the log cannot be logged
 }

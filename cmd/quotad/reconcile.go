@@ -21,7 +21,7 @@ type reconcileCmd struct {
 	Timeout time.Duration `default:"1h" help:"How long it may take."`
 }
 
-// run prints what GET /v1/reconcile answers.
+// run prints the result of GET /v1/reconcile.
 func (r *reconcileCmd) run(ctx context.Context, p *program) error {
 	if r.Timeout <= 0 {
 		return badSetting("timeout", "must be above 0, not %s", r.Timeout)

@@ -26,10 +26,10 @@ type repairClock struct {
 	Timeout time.Duration `default:"1h" help:"How long it may take."`
 }
 
-// repaired is what `quotad repair clock` prints.
+// repaired is the output of `quotad repair clock`.
 type repaired struct {
 	DatabaseTime string  `json:"database_time"`
-	Offset       float64 `json:"ahead_of_this_machine_seconds"` // of the database's time
+	Offset       float64 `json:"ahead_of_this_machine_seconds"` // offset of the database's time
 	DryRun       bool    `json:"dry_run"`
 	Ahead        int     `json:"counters_ahead"`
 	Furthest     float64 `json:"furthest_seconds"`
@@ -38,7 +38,7 @@ type repaired struct {
 	Left         int     `json:"left"`
 }
 
-// run brings counters back that are ahead of the database's clock. Where some are left, the exit code
+// run sets counters back that are ahead of the database's clock. If some of these counters remain, the exit code
 // is 1.
 func (r *repairClock) run(ctx context.Context, p *program) error {
 	if r.Timeout <= 0 {
@@ -63,7 +63,7 @@ func (r *repairClock) run(ctx context.Context, p *program) error {
 	})
 }
 
-// repair works with the parts of a node that charge: a clock, a catalog and an engine of one lane.
+// repair uses the charging parts of a node: a clock, a catalog and an engine with one lane.
 func (r *repairClock) repair(ctx context.Context, url string, log *slog.Logger) (report repaired, err error) {
 	pool, err := postgres.Open(ctx, url, postgres.PoolOptions{Params: session.PoolSettings})
 	if err != nil {
