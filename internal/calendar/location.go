@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrUnknownZone says that a name is not one of an IANA timezone.
+// ErrUnknownZone reports that a name is not the name of an IANA timezone.
 var ErrUnknownZone = errors.New("unknown timezone")
 
 // zoneinfo is lib/time/zoneinfo.zip of the Go that builds us, which `make generate` copies.
@@ -21,7 +21,7 @@ var ErrUnknownZone = errors.New("unknown timezone")
 //go:embed zoneinfo.zip
 var zoneinfo string
 
-// zones is a look-up for each name, which reads the zone's data once.
+// zones contains a function for each name, which reads the timezone's data once.
 var zones = sync.OnceValue(func() map[string]func() *time.Location {
 	archive, err := zip.NewReader(strings.NewReader(zoneinfo), int64(len(zoneinfo)))
 	if err != nil {
@@ -31,7 +31,7 @@ var zones = sync.OnceValue(func() map[string]func() *time.Location {
 	for _, file := range archive.File {
 		byName[file.Name] = sync.OnceValue(func() *time.Location { return readZone(file) })
 	}
-	delete(byName, "Factory") // says that no zone was set
+	delete(byName, "Factory") // a placeholder for a timezone that was not set
 	byName["UTC"] = func() *time.Location { return time.UTC }
 	return byName
 })
@@ -52,9 +52,9 @@ func readZone(file *zip.File) *time.Location {
 	return zone
 }
 
-// Location returns the zone of an IANA name such as "Europe/Berlin" or "UTC", by the data that
-// is built into the program. Equal names give the same pointer, so that it may serve as a map
-// key. Any other name is ErrUnknownZone.
+// Location returns the timezone with an IANA name such as "Europe/Berlin" or "UTC", from the data in the
+// program. Equal names return the same pointer, so the result may be a map key. For other names, Location
+// returns ErrUnknownZone.
 func Location(name string) (*time.Location, error) {
 	zone := zones()[name]
 	if zone == nil {

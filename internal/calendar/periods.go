@@ -2,26 +2,26 @@ package calendar
 
 import "time"
 
-// Periods says where the hours and the billing periods of one customer start. Zone, Anchor and
-// Interval are required. The methods panic when Interval is invalid.
+// Periods determines the starts of a customer's hours and billing periods. Zone, Anchor and Interval are
+// required. The methods panic if Interval is invalid.
 type Periods struct {
 	Zone     *time.Location
 	Anchor   Anchor
 	Interval Interval
 
-	// Before are the customer's former periods, up to From, µs. From is when a new anchor,
-	// interval or zone replaced the old one. nil means that there were none. The last former
-	// period ends at From, even in its middle, and the first of the new periods begins there.
-	// Before's zone is used for the boundaries of its periods only: hours are those of Zone.
+	// Before contains the customer's earlier periods, up to From, µs. From is the instant at which a new anchor,
+	// interval or timezone replaced the old one. Before is nil if there were no earlier periods. The last
+	// earlier period ends at From, even in its middle, and the first of the new periods begins there. Before's
+	// timezone applies only to the boundaries of its periods, because hours use Zone.
 	Before *Periods
 	From   int64
 
-	// Cuts are boundaries beside all others, µs, ascending. They cut former periods, too: those
-	// of Before do not count.
+	// Cuts contains additional boundaries, µs, ascending. They also cut earlier periods, so the Cuts of Before
+	// are ignored.
 	Cuts []int64
 }
 
-// Period returns the billing period [start, end) that holds at, see the function Period.
+// Period returns the billing period [start, end) that contains at, see the function Period.
 func (p *Periods) Period(at int64) (start, end int64) {
 	at = clamp(at)
 	start, end = p.uncut(at)
@@ -47,14 +47,14 @@ func (p *Periods) uncut(at int64) (start, end int64) {
 	return start, end
 }
 
-// Full returns the whole period of the anchor, interval and zone that count at at. The period
-// that holds at is all of it or a part.
+// Full returns the whole period of the anchor, interval and timezone in force at at. The period that contains at
+// is the whole period or a part of it.
 func (p *Periods) Full(at int64) (start, end int64) {
 	return p.Whole(at, 1)
 }
 
-// Since returns the instant from which the periods at at are counted by their anchor, interval
-// and zone. changed is false where these are the customer's first.
+// Since returns the instant from which the anchor, interval and timezone at at have been in force. changed is
+// false if they are the customer's first.
 func (p *Periods) Since(at int64) (from int64, changed bool) {
 	for p.Before != nil && at < p.From {
 		p = p.Before
@@ -62,17 +62,16 @@ func (p *Periods) Since(at int64) (from int64, changed bool) {
 	return p.From, p.Before != nil
 }
 
-// Hour returns the hour that usage at an instant is booked in. It is the running local hour,
-// cut where the zone's offset changes and where a billing period starts. So periods, too, are
-// sums of whole hours.
+// Hour returns the hour in which usage at an instant is booked. It is the local hour, cut at changes of the
+// timezone's offset and at starts of billing periods. Therefore periods, too, are sums of whole hours.
 func (p *Periods) Hour(at int64) (start, end int64) {
 	periodStart, periodEnd := p.Period(at)
 	start, end = Hour(at, p.Zone)
 	return max(start, periodStart), min(end, periodEnd)
 }
 
-// Whole returns n whole periods, the first of which is the whole period that holds at, by the
-// anchor, interval and zone that count at at.
+// Whole returns n consecutive whole periods by the anchor, interval and timezone in force at at. The first of
+// them contains at.
 func (p *Periods) Whole(at int64, n int) (start, end int64) {
 	at = clamp(at)
 	p = p.inForce(at)
@@ -80,13 +79,13 @@ func (p *Periods) Whole(at int64, n int) (start, end int64) {
 	return start, Boundary(p.Anchor, p.Interval, p.Zone, first+n)
 }
 
-// Same reports whether one anchor, interval and zone count at two instants.
+// Same reports whether the same anchor, interval and timezone are in force at two instants.
 func (p *Periods) Same(a, b int64) bool {
 	one, other := p.inForce(clamp(a)), p.inForce(clamp(b))
 	return one.Anchor == other.Anchor && one.Interval == other.Interval && one.Zone.String() == other.Zone.String()
 }
 
-// inForce are the periods whose anchor, interval and zone count at at.
+// inForce returns the periods whose anchor, interval and timezone are in force at at.
 func (p *Periods) inForce(at int64) *Periods {
 	for p.Before != nil && at < p.From {
 		p = p.Before

@@ -1,21 +1,21 @@
-// Package fastpath answers requests that repeat on a connection, with less work than net/http
-// does for each. It owns the connections that net/http reads.
+// Package fastpath responds to requests that repeat on a connection, with less work than net/http needs for each
+// request. It owns the connections that net/http reads.
 //
-// net/http reads, judges and answers the first request on a connection. When the same bytes
-// come again on that connection, as the head of another request, they mean the same again.
-// Only what varies in them by rule is read again: the digits of Content-Length, and the values
-// of headers that Options names. Such a request goes straight to the handler. All other
-// requests stay net/http's, at any time.
+// net/http reads, checks and serves the first request on a connection. If the same bytes arrive again on that
+// connection as the head of another request, they have the same meaning. Only the parts that may vary are parsed
+// again: the digits of Content-Length, and the values of headers that Options names. Such a request is passed
+// directly to the handler. net/http always serves all other requests.
 //
-// It also refuses requests whose end two readers may see in two places, before net/http has them.
-// For that it follows where requests begin and end, see framing. It reads nothing else of HTTP.
+// The package also rejects requests whose end two readers may find at different positions, before net/http
+// receives them. For this purpose it follows where requests begin and end, see framing. It parses nothing else
+// of HTTP.
 //
-// The package must never judge what a request asks for, look into what net/http has begun to read,
-// or know of quotas.
+// The package must never judge the purpose of a request, read bytes that net/http has begun to read, or know of
+// quotas.
 //
-// It saves what net/http does for each request. These are new maps for the head, contexts, a
-// copy of the headers, and a goroutine and two deadlines to notice that the client goes away.
-// docs/internals/fast-path.md has the rules and their reasons.
+// It saves the work of net/http for each request: new maps for the head, contexts, a copy of the headers, and a
+// goroutine and two deadlines that detect a disconnected client. docs/internals/fast-path.md describes the rules
+// and their reasons.
 package fastpath
 
 import (
@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// Server is an http.Server with the fast path under it.
+// Server is an http.Server with a fast path.
 type Server struct {
 	*http.Server
 
@@ -34,29 +34,29 @@ type Server struct {
 	options Options
 
 	mu     sync.Mutex
-	ending map[*conn]struct{} // connections that end closes after their answer
-	closed bool               // Close was called: connections are closed at once
+	ending map[*conn]struct{} // connections that end closes after their response
+	closed bool               // Close was called, so connections are closed at once
 }
 
-// Options says what may be served fast.
+// Options specifies the requests that may use the fast path.
 type Options struct {
-	// Serves reports whether a request that net/http has read may be served fast when its head
-	// comes again. Its handler must set Content-Type and a status that has a body. The handler
-	// must not keep or change the request, its headers or its body. Its ResponseWriter has the
-	// methods of that interface and no others.
+	// Serves reports whether a request that net/http has read may use the fast path when its head repeats. Its
+	// handler must set Content-Type and a status that has a body. The handler must not keep or change the
+	// request, its headers or its body. Its ResponseWriter has only the methods of that interface.
 	Serves func(*http.Request) bool
-	// Varies names the headers whose values may differ in a repeated head, in canonical form.
+	// Varies lists the headers whose values may differ in a repeated head, in canonical form.
 	Varies []string
-	// Below is the beginning of targets of which nothing more is read, as of a path that a proxy appends. net/http
-	// would refuse some of these targets itself: a percent sign in such a path becomes _. Empty: there are none.
+	// Below is the prefix of targets whose rest is ignored, such as a path that a proxy appends. net/http would
+	// reject some of these targets, so a percent sign in such a path is replaced by _. If Below is empty, there
+	// are no such targets.
 	Below string
 	// Wall is the node's own clock, time.Now.
 	Wall func() time.Time
 }
 
-// New puts the fast path under a server that has its handler. It panics unless the server has
-// a ReadTimeout, a WriteTimeout and an IdleTimeout. The fast path serves connections of
-// listeners that Listener has wrapped. net/http serves all others.
+// New adds the fast path to a server that has a handler. It panics unless the server has a ReadTimeout, a
+// WriteTimeout and an IdleTimeout. The fast path serves only connections of listeners that Listener has wrapped.
+// net/http serves all other connections.
 func New(server *http.Server, o Options) *Server {
 	if min(server.ReadTimeout, server.WriteTimeout, server.IdleTimeout) <= 0 {
 		panic("fastpath: a server needs all timeouts")
@@ -84,7 +84,7 @@ func New(server *http.Server, o Options) *Server {
 // connKey is the context key of a request's *conn.
 type connKey struct{}
 
-// serveHTTP serves what net/http has read, and remembers its head.
+// serveHTTP serves a request that net/http has read, and remembers its head.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
 		c.learn(r)
@@ -92,7 +92,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// Shutdown is that of the http.Server. It also waits for requests on the fast path.
+// Shutdown shuts down the http.Server. It also waits for requests on the fast path.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.Server.Shutdown(ctx)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -107,7 +107,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close is that of the http.Server. It also cuts off requests on the fast path.
+// Close closes the http.Server. It also cuts off requests on the fast path.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -118,8 +118,8 @@ func (s *Server) Close() error {
 	return s.Server.Close()
 }
 
-// ends notes a busy connection, which its own end will close. It returns false after Close:
-// then the connection must be closed at once.
+// ends records a busy connection that its end method will close. It returns false after Close, and then the
+// connection must be closed at once.
 func (s *Server) ends(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +141,7 @@ func (s *Server) left() int {
 	return len(s.ending)
 }
 
-// Listener wraps a listener whose connections are read as they are: TCP or a Unix socket,
-// without TLS.
+// Listener wraps a listener of connections without TLS: TCP or a Unix socket.
 func Listener(inner net.Listener) net.Listener { return &listener{Listener: inner} }
 
 type listener struct{ net.Listener }

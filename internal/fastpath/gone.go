@@ -7,26 +7,25 @@ import (
 	"syscall"
 )
 
-// connContext is the context of a request on the fast path. It does not end when the client
-// goes away, as net/http's does: nobody reads from the connection meanwhile. A handler that
-// waits for long asks Gone.
+// connContext is the context of a request on the fast path. Unlike net/http's context, it does not end when the
+// client disconnects, because nobody reads from the connection meanwhile. A handler that waits for long must
+// call Gone.
 type connContext struct {
 	context.Context
-	raw syscall.RawConn // nil: a connection that Gone cannot look at
+	raw syscall.RawConn // nil if Gone cannot check the connection
 }
 
 func newConnContext(ctx context.Context, nc net.Conn) *connContext {
 	c := &connContext{Context: ctx}
 	if s, ok := nc.(syscall.Conn); ok {
-		c.raw, _ = s.SyscallConn() // nil then
+		c.raw, _ = s.SyscallConn() // nil if there is an error
 	}
 	return c
 }
 
-// Gone reports whether the client of a request with this very context has gone away. It leaves
-// the bytes that the client may have sent. It is false for other contexts. It must not be
-// called after the request's handler has returned: it would wait while the next request is
-// read.
+// Gone reports whether the client of a request with exactly this context has disconnected. It does not consume
+// bytes from the client. It returns false for other contexts. It must not be called after the request's handler
+// has returned, because it would block while the next request is read.
 func Gone(ctx context.Context) bool {
 	c, ok := ctx.(*connContext)
 	if !ok || c.raw == nil {

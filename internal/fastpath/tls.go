@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// handshakeTimeout is how long a client has for the handshake of TLS.
+// handshakeTimeout is the maximum time for a client's TLS handshake.
 const handshakeTimeout = 5 * time.Second
 
-// TLSListener wraps a listener whose connections speak TLS. HTTP/2 is net/http's, which has to see
-// the TLS connection for that. Of HTTP/1.1 the framing is followed, as without TLS, but nothing is
-// served fast.
+// TLSListener wraps a listener of TLS connections. net/http serves HTTP/2, for which it needs the TLS connection
+// itself. For HTTP/1.1, framing is checked as without TLS, but nothing uses the fast path.
 func TLSListener(inner net.Listener, config *tls.Config) net.Listener {
 	l := &tlsListener{Listener: inner, config: config, accepted: make(chan accepted), closed: make(chan struct{})}
 	go l.run()
@@ -28,13 +27,13 @@ type tlsListener struct {
 	once     sync.Once
 }
 
-// accepted is what Accept returns.
+// accepted is the result of Accept.
 type accepted struct {
 	conn net.Conn
 	err  error
 }
 
-// run accepts until the listener is closed. A client that is slow to shake hands delays no other.
+// run accepts connections until the listener is closed. A client with a slow handshake delays no other client.
 func (l *tlsListener) run() {
 	for {
 		nc, err := l.Listener.Accept()
@@ -50,8 +49,8 @@ func (l *tlsListener) run() {
 	}
 }
 
-// shake does the handshake. A connection on which it fails is net/http's, which sees the same error
-// and says it.
+// shake does the handshake. If it fails, the connection is passed to net/http, which receives and reports the
+// same error.
 func (l *tlsListener) shake(nc net.Conn) {
 	secure := tls.Server(nc, l.config)
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
@@ -83,16 +82,16 @@ func (l *tlsListener) Close() error {
 	return l.Listener.Close()
 }
 
-// secureConn is a connection of HTTP/1.1 over TLS as net/http sees it.
+// secureConn is an HTTP/1.1 connection over TLS that net/http reads.
 type secureConn struct {
 	conn
 	secure *tls.Conn
 }
 
-// ConnectionState is how net/http learns that the connection is secure.
+// ConnectionState returns the TLS state, by which net/http knows that the connection is secure.
 func (c *secureConn) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }
 
-// connOf is the connection under one of net/http's; nil: it is none of ours.
+// connOf returns the conn under a connection of net/http, or nil if there is none.
 func connOf(nc net.Conn) *conn {
 	switch c := nc.(type) {
 	case *conn:
