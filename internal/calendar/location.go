@@ -14,9 +14,9 @@ import (
 // ErrUnknownZone reports that a name is not the name of an IANA timezone.
 var ErrUnknownZone = errors.New("unknown timezone")
 
-// zoneinfo is lib/time/zoneinfo.zip of the Go that builds us, which `make generate` copies.
-// time.LoadLocation prefers $ZONEINFO and the machine's files to what is built in, so two
-// nodes could differ in where a customer's day begins.
+// zoneinfo is the file lib/time/zoneinfo.zip of the Go version that builds quotad. `make generate`
+// copies the file. time.LoadLocation prefers $ZONEINFO and the machine's files to built-in data, so
+// two nodes could begin a customer's day at different instants.
 //
 //go:embed zoneinfo.zip
 var zoneinfo string

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// serverSettings are the embedded server's settings; Options.Settings override them. None
-// gives up durability: an acknowledged hit is on the disk.
+// serverSettings contains the embedded server's settings, which Options.Settings may override. All of them keep
+// full durability: an acknowledged hit is on the disk.
 var serverSettings = map[string]string{
 	"fsync":              "on",
 	"synchronous_commit": "on",
@@ -19,36 +19,35 @@ var serverSettings = map[string]string{
 
 	"max_connections": "100",
 	"shared_buffers":  "512MB",
-	// After a checkpoint the first write to each page logs the whole page. For a hot table
-	// that is most of the WAL. So checkpoints are few and spread out.
+	// After a checkpoint, the first write to each page logs the whole page, which for a hot table is most of the
+	// WAL. Therefore checkpoints are rare and spread out.
 	"checkpoint_timeout": "15min",
 	"max_wal_size":       "4GB",
 	"min_wal_size":       "256MB", // see makeWALFiles
 
-	// Counters are updated in place (HOT). The next look-up of a key in a page prunes its dead
-	// rows. Vacuum should run often and briefly. It vacuums counters when pruning leaves too
-	// many dead rows (migration 8).
+	// Counters are updated in place (HOT). The next look-up of a key in a page prunes its dead rows. Vacuum
+	// should run often and briefly. It also vacuums counters if pruning leaves too many dead rows (migration 8).
 	"autovacuum_naptime":                "10s",
 	"autovacuum_vacuum_scale_factor":    "0.05",
 	"autovacuum_analyze_scale_factor":   "0.05",
 	"autovacuum_vacuum_cost_limit":      "1000",
 	"log_autovacuum_min_duration":       "-1",
 	"log_checkpoints":                   "off",
-	"jit":                               "off", // compiling costs more than any statement of quotad
+	"jit":                               "off", // compilation costs more than any statement of quotad
 	"update_process_title":              "off", // it would cost two writes per statement
 	"timezone":                          "UTC",
 	"log_timezone":                      "UTC",
 	"datestyle":                         "ISO, YMD",
-	"lc_messages":                       "C", // the log is read by quotad
+	"lc_messages":                       "C", // quotad parses the log
 	"restart_after_crash":               "on",
 	"log_min_messages":                  "warning",
-	"log_min_error_statement":           "panic", // statements carry customers' names
+	"log_min_error_statement":           "panic", // statements contain customers' names
 	"log_parameter_max_length":          "0",
 	"log_parameter_max_length_on_error": "0",
 }
 
-// fixedSettings keep the server private and in quotad's control. They are on the command line,
-// so that nothing overrides them.
+// fixedSettings returns the settings that keep the server private and under quotad's control. They are on the
+// command line, so that nothing can override them.
 func (s *Server) fixedSettings() []string {
 	l := s.layout
 	return []string{
@@ -64,10 +63,10 @@ func (s *Server) fixedSettings() []string {
 	}
 }
 
-// quoteDir quotes one directory for a setting that takes a list of them.
+// quoteDir quotes a directory for a setting that contains a list of directories.
 func quoteDir(dir string) string { return `"` + strings.ReplaceAll(dir, `"`, `""`) + `"` }
 
-// serverArgs is the postmaster's command line after the program.
+// serverArgs returns the postmaster's command line without the program.
 func (s *Server) serverArgs() []string {
 	args := []string{"-D", s.layout.pgdata()}
 	for _, setting := range s.fixedSettings() {
@@ -90,13 +89,13 @@ func (s *Server) writeConfig(ctx context.Context) error {
 	if err := writeFile(filepath.Join(s.layout.dir, "postgresql.conf"), conf.String()); err != nil {
 		return err
 	}
-	// Only the server's user and root may open the socket's directory. That is the whole of
-	// the authentication.
+	// Only the server's user and root may open the socket's directory. This restriction is the whole
+	// authentication.
 	const hba = "# Written by quotad at every start.\nlocal all all trust\n"
 	return writeFile(filepath.Join(s.layout.dir, "pg_hba.conf"), hba)
 }
 
-// walCompression is lz4 if the server was built with it, else pglz.
+// walCompression returns lz4 if the server was built with it, and otherwise pglz.
 func (s *Server) walCompression(ctx context.Context) string {
 	_, err := s.run(ctx, "postgres", "-D", s.layout.pgdata(), "-c", "wal_compression=lz4", "-C", "wal_compression")
 	if err != nil {
@@ -105,8 +104,8 @@ func (s *Server) walCompression(ctx context.Context) string {
 	return "lz4"
 }
 
-// writeFile replaces path as a whole. It replaces a symbolic link and does not write through
-// it. The files hold no secret, and the server's user must be able to read them.
+// writeFile replaces path as a whole. It replaces a symbolic link instead of writing through it. The files
+// contain no secret, and the server's user must be able to read them.
 func writeFile(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {

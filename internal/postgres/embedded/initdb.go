@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// initialize makes the cluster. It makes it beside its final place, and renames it when it is
-// complete. So an interrupted initdb is never taken for a cluster.
+// initialize creates the cluster beside its final place, and renames it when it is complete. Therefore an
+// interrupted initdb is never mistaken for a cluster.
 func (s *Server) initialize(ctx context.Context) error {
 	l := s.layout
 	began := time.Now()
-	partial, err := os.MkdirTemp(l.dir, partialPrefix) // 0700, as PostgreSQL demands
+	partial, err := os.MkdirTemp(l.dir, partialPrefix) // 0700, as PostgreSQL requires
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *Server) initialize(ctx context.Context) error {
 	if err != nil {
 		return withRemedy(fmt.Errorf("initdb: %w\n%s", err, lastLines(out, 20)))
 	}
-	// Rename also replaces an empty directory of that name.
+	// Rename also replaces an empty directory with that name.
 	if err := os.Rename(partial, l.pgdata()); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *Server) initialize(ctx context.Context) error {
 	return nil
 }
 
-// initdbArgs are the arguments of initdb that shape a cluster.
+// initdbArgs contains the arguments of initdb that determine a cluster.
 var initdbArgs = []string{
 	"--username=" + superuser,
 	"--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions",
@@ -52,17 +52,16 @@ var initdbArgs = []string{
 	"--wal-segsize=" + walSegment,
 }
 
-// Recipe names all that shapes a new cluster but for the programs. Tests copy a cluster instead of making one,
-// while its recipe is the same.
+// Recipe returns a text that identifies everything that determines a new cluster, except for the programs. Tests
+// copy a cluster instead of creating one while the recipe is the same.
 func Recipe() string { return fmt.Sprint(initdbArgs, createRole, createQuotad) }
 
-// walSegment is the size of a WAL file, MiB. PostgreSQL fills a new file with zeros and
-// flushes it, until there are old files to use again. All commits wait for that: some 12 ms
-// with the usual 16 MiB.
+// walSegment is the size of a WAL file, MiB. PostgreSQL fills a new file with zeros and flushes it, until there
+// are old files to reuse. All commits wait for this: some 12 ms with the usual 16 MiB.
 const walSegment = "4"
 
-// clearPartials removes what interrupted runs of initdb left. It only takes disk space, so
-// after a failure the next start tries again.
+// clearPartials removes the remains of interrupted runs of initdb. They only occupy disk space, so if the
+// removal fails, the next start tries again.
 func (s *Server) clearPartials() {
 	for _, left := range s.layout.partials() {
 		if err := os.RemoveAll(left); err != nil {
@@ -71,24 +70,23 @@ func (s *Server) clearPartials() {
 	}
 }
 
-// run runs one of the programs to its end and returns what it printed.
+// run runs one of the programs and returns its output.
 func (s *Server) run(ctx context.Context, program string, args ...string) (string, error) {
-	// The parent-death signal follows the thread that forks: keep it.
+	// The parent-death signal depends on the thread that forks, so the thread must stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.programs.Dir, program), args...)
-	cmd.WaitDelay = 5 * time.Second // grandchildren may hold the pipes
+	cmd.WaitDelay = 5 * time.Second // grandchildren may keep the pipes open
 	s.dress(cmd)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// dress gives cmd the user, the environment and the working directory of the server's
-// processes.
+// dress sets the user, the environment and the working directory of a server process.
 func (s *Server) dress(cmd *exec.Cmd) {
-	cmd.Dir = "/" // the server's user may not enter quotad's own
-	// quotad's environment is not passed on. PGOPTIONS and the like would change the server,
-	// and /proc would show secrets to the server's user.
+	cmd.Dir = "/" // the server's user may not enter quotad's working directory
+	// quotad's environment is not passed on, because variables such as PGOPTIONS would change the server, and
+	// /proc would show secrets to the server's user.
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=" + os.Getenv("PATH")}
 	for _, name := range []string{"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"} {
 		if value, ok := os.LookupEnv(name); ok {

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// logPrefix precedes every message of the server: its SQLSTATE.
+	// logPrefix is the prefix of every server message, which is its SQLSTATE.
 	logPrefix = "%e "
-	keptLines = 20      // how many of the server's last messages are kept
+	keptLines = 20      // number of the server's last messages that are kept
 	maxLine   = 8 << 10 // bytes; the rest of a longer line is dropped
 )
 
-// serverLog passes the server's messages to slog and keeps the last ones. It stores nothing on
-// the disk, so nothing has to be rotated.
+// serverLog passes the server's messages to slog and keeps the last messages. It stores nothing on the disk, so
+// no log rotation is needed.
 type serverLog struct {
 	pipe *os.File
 	done chan struct{}
@@ -27,8 +27,8 @@ type serverLog struct {
 	last []string
 }
 
-// readServerLog reads pipe until the server and all its children have closed it. Messages that
-// hush reports are logged for debugging only.
+// readServerLog reads pipe until the server and all its children have closed it. Messages for which hush returns
+// true are logged only for debugging.
 func readServerLog(pipe *os.File, log *slog.Logger, hush func(severity, sqlstate string) bool) *serverLog {
 	l := &serverLog{pipe: pipe, done: make(chan struct{})}
 	go func() {
@@ -59,12 +59,11 @@ func (l *serverLog) keep(line string) {
 	l.last = append(l.last, line)
 }
 
-// lastWordsWait is how long close waits for messages that are on their way. Backends that
-// outlive a killed postmaster keep the pipe open. The next start, which every hit waits for,
-// comes after this wait.
+// lastWordsWait is the time for which close waits for further messages. Backends that outlive a killed
+// postmaster keep the pipe open. The next start, for which every hit waits, follows this wait.
 const lastWordsWait = 200 * time.Millisecond
 
-// close ends the reading and returns the server's last words.
+// close ends the reading and returns the server's last messages.
 func (l *serverLog) close() string {
 	_ = l.pipe.SetReadDeadline(time.Now().Add(lastWordsWait))
 	<-l.done
@@ -74,9 +73,9 @@ func (l *serverLog) close() string {
 	return strings.Join(l.last, "\n")
 }
 
-// forward logs one line of the server. An ERROR answers a statement, and its sender deals with
-// it. A FATAL ends one connection. Only a PANIC, or a process that died, concerns the server
-// itself. So does what the machine lacks: memory, disk, connections, or what its system refuses.
+// forward logs one line of the server. An ERROR is the response to a statement, and the statement's sender
+// handles it. A FATAL ends one connection. The server itself is affected only by a PANIC, a dead process, and a
+// lack of resources: memory, disk, connections, or an operation that the operating system refuses.
 func forward(log *slog.Logger, line string, hush func(severity, sqlstate string) bool) {
 	state, rest, ok := strings.Cut(line, " ")
 	severity, message, ok2 := strings.Cut(rest, ":  ")
