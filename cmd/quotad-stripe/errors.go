@@ -11,7 +11,7 @@ import (
 	"quotad/client"
 )
 
-// personError is what no later try would change: a person has to see to it. It ends the job.
+// personError is an error that no retry can resolve. A person must handle it. It ends the job.
 type personError struct {
 	kind, stripe, text string
 }
@@ -22,12 +22,14 @@ func person(kind, stripe, format string, args ...any) error {
 	return &personError{kind, stripe, fmt.Sprintf(format, args...)}
 }
 
-// feedError is about quotad's events as a whole. The bridge stops: to go on could lose invoices.
+// feedError is an error of quotad's events as a whole. The bridge stops, because it could lose invoices if it
+// continued.
 type feedError struct{ text string }
 
 func (e *feedError) Error() string { return e.text }
 
-// answered is the status with which a side has answered, or 0: then nobody knows what was done.
+// answered returns the status of a side's response. It returns 0 if there was no response, and then the result
+// of the request is unknown.
 func answered(err error) int {
 	if e, ok := errors.AsType[*stripe.Error](err); ok {
 		return e.HTTPStatusCode
@@ -38,7 +40,7 @@ func answered(err error) int {
 	return 0
 }
 
-// away reports that an error is about a side and not about the invoice.
+// away reports whether an error concerns a side and not the invoice.
 func away(err error) bool {
 	switch answered(err) {
 	case 0, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
@@ -48,9 +50,9 @@ func away(err error) bool {
 	return false
 }
 
-// refused reports that Stripe has refused a request and has done nothing. Stripe gives such an
-// answer again to the same idempotency key for a day, so the next try needs another one. After any
-// other failure the key must stay: the request may have been done.
+// refused reports whether Stripe has rejected a request without doing anything. Stripe repeats such a response
+// to the same idempotency key for a day, so the next try needs another key. After any other failure the key must
+// stay, because the request may have been done.
 func refused(err error) bool {
 	e, ok := errors.AsType[*stripe.Error](err)
 	if !ok || e.Code == stripe.ErrorCodeIdempotencyKeyInUse {
@@ -63,14 +65,14 @@ func refused(err error) bool {
 	return false
 }
 
-// missing reports that Stripe does not have an object.
+// missing reports whether an object does not exist at Stripe.
 func missing(err error) bool {
 	e, ok := errors.AsType[*stripe.Error](err)
 	return ok && (e.HTTPStatusCode == http.StatusNotFound || e.Code == stripe.ErrorCodeResourceMissing)
 }
 
-// plain is an error with Stripe's own words and the id of its request. Stripe's Error is JSON of all
-// that it says, people's data among it.
+// plain returns an error with Stripe's message and the id of the request. Stripe's own Error contains the whole
+// response as JSON, including personal data.
 func plain(err error) error {
 	e, ok := errors.AsType[*stripe.Error](err)
 	if !ok {

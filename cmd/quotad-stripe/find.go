@@ -12,24 +12,26 @@ import (
 	"quotad/client"
 )
 
-// Metadata of what the bridge makes at Stripe. By them all of it is found again.
+// The metadata of objects that the bridge creates at Stripe. The bridge finds these objects again by their
+// metadata.
 const (
-	metaInvoice  = "quotad_invoice"  // of invoices and credit notes: the id
-	metaNumber   = "quotad_number"   // of invoices: the number
-	metaCustomer = "quotad_customer" // of customers: the key. Whoever has made customers at Stripe sets it
-	metaMade     = "quotad_made"     // of customers that the bridge made, which it may rename
-	metaItem     = "quotad_item"     // of items of invoices: which one it is
-	metaSettled  = "quotad_settled"  // of invoices: outside, when they were paid elsewhere
+	metaInvoice  = "quotad_invoice"  // on invoices and credit notes: the id
+	metaNumber   = "quotad_number"   // on invoices: the number
+	metaCustomer = "quotad_customer" // on customers: the key, which the creator of a customer at Stripe sets
+	metaMade     = "quotad_made"     // on customers that the bridge has created and may rename
+	metaItem     = "quotad_item"     // on invoice items: the item's key
+	metaSettled  = "quotad_settled"  // on invoices: outside, if they were paid elsewhere
 )
 
 const outside = "outside"
 
-// daySeconds is how much older than quotad's finalization an invoice at Stripe may look, by clocks
-// that differ.
+// daySeconds is the tolerance in seconds by which an invoice at Stripe may seem older than quotad's
+// finalization, because clocks differ.
 const daySeconds = 24 * 60 * 60
 
-// find is the invoice at Stripe that stands for q, or nil, and then its customer, or nil. Lists are read after each write of
-// Stripe's; its search is late by up to a minute, and finds customers only.
+// find returns the invoice at Stripe that represents q, or nil, and the customer of q if it searched for the
+// customer, or nil. Lists at Stripe include all earlier writes. Stripe's search lags by up to a minute and is
+// used only for customers.
 func (b *bridge) find(ctx context.Context, q *client.Invoice) (*stripe.Invoice, *customer, error) {
 	id := *q.ID
 	var known string
@@ -61,8 +63,8 @@ func (b *bridge) find(ctx context.Context, q *client.Invoice) (*stripe.Invoice, 
 	return found, c, nil
 }
 
-// among is the invoice of a list of Stripe's that stands for q, or nil. One that is paid comes first,
-// and one that is void last.
+// among returns the invoice in one of Stripe's lists that represents q, or nil. A paid invoice is preferred, and
+// a void invoice is the last choice.
 func (b *bridge) among(ctx context.Context, q *client.Invoice, list *stripe.InvoiceListParams) (found *stripe.Invoice, err error) {
 	for s, err := range b.stripe.V1Invoices.List(ctx, list).All(ctx) {
 		if err != nil {
@@ -87,7 +89,7 @@ func (b *bridge) among(ctx context.Context, q *client.Invoice, list *stripe.Invo
 func (b *bridge) remember(id, at string) { b.store.change(func(s *state) { s.Open[id] = at }) }
 func (b *bridge) forget(id string)       { b.store.change(func(s *state) { delete(s.Open, id) }) }
 
-// findCustomer is the customer at Stripe that has quotad's key in its metadata, or nil.
+// findCustomer returns the customer at Stripe with quotad's key in its metadata, or nil.
 func (b *bridge) findCustomer(ctx context.Context, key string) (c *customer, err error) {
 	b.store.read(func(s *state) {
 		if known := s.Customers[key]; known != nil {
@@ -108,7 +110,7 @@ func (b *bridge) findCustomer(ctx context.Context, key string) (c *customer, err
 		if one.Deleted || one.Metadata[metaCustomer] != key {
 			continue
 		}
-		// Of several the oldest, so that each search takes the same.
+		// If there are several customers, the oldest is chosen, so that each search has the same result.
 		if found == nil || one.Created < found.Created || one.Created == found.Created && one.ID < found.ID {
 			found = one
 		}
@@ -126,14 +128,14 @@ func (b *bridge) keepCustomer(key string, at *stripe.Customer) *customer {
 	return &copied
 }
 
-// erasedKey begins the keys that quotad gives to erased customers.
+// erasedKey is the prefix of the keys of erased customers in quotad.
 const erasedKey = "erased:"
 
-// customerFor is the customer at Stripe to be billed, made where there is none. The request that
-// makes it is the same for all invoices of a customer. So for a day its idempotency key keeps it
-// from being made twice, and from then on the search finds it.
+// customerFor returns the customer at Stripe to bill, and creates the customer if there is none. The request
+// that creates a customer is the same for all its invoices. Therefore its idempotency key prevents a second
+// customer for a day, and afterwards the search finds the customer.
 //
-// c is what find has found.
+// c is the result of find.
 func (b *bridge) customerFor(ctx context.Context, q *client.Invoice, c *customer) (string, error) {
 	if c == nil && strings.HasPrefix(q.Customer, erasedKey) {
 		return "", person("erased", "",
@@ -151,7 +153,7 @@ func (b *bridge) customerFor(ctx context.Context, q *client.Invoice, c *customer
 	return c.ID, b.name(ctx, q, c)
 }
 
-// name tells Stripe the buyer's name and address, of customers that the bridge made.
+// name updates the buyer's name and address at Stripe for customers that the bridge has created.
 func (b *bridge) name(ctx context.Context, q *client.Invoice, c *customer) error {
 	buyer := hash(strings.Join(append([]string{q.Buyer.Name, q.Buyer.Country}, q.Buyer.Address...), "\x00"))
 	if !c.Made || c.Buyer == buyer {

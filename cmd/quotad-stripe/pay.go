@@ -9,8 +9,8 @@ import (
 	"quotad/client"
 )
 
-// pay notes in quotad what Stripe was paid. The payment's id is that of Stripe's invoice, so it
-// counts once however often it is noted.
+// pay records in quotad the amount that was paid at Stripe. The payment's id is that of Stripe's invoice, so the
+// payment counts once however often it is recorded.
 func (b *bridge) pay(ctx context.Context, q *client.Invoice, s *stripe.Invoice) error {
 	id := *q.ID
 	if s.Metadata[metaSettled] == outside {
@@ -54,8 +54,8 @@ func (b *bridge) pay(ctx context.Context, q *client.Invoice, s *stripe.Invoice) 
 	return nil
 }
 
-// both is for an invoice that was paid elsewhere. It tells a person if the customer has paid it at
-// Stripe, too, in the moment before Stripe heard of that.
+// both handles an invoice that was paid elsewhere. It notifies a person if the customer has also paid at Stripe,
+// before Stripe knew of the other payment.
 func (b *bridge) both(ctx context.Context, q *client.Invoice, s *stripe.Invoice) error {
 	params := &stripe.InvoicePaymentListParams{Invoice: stripe.String(s.ID), Status: stripe.String("paid")}
 	params.Limit = stripe.Int64(100)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// settings are what `quotad-stripe run` is told.
+// settings contains the settings of `quotad-stripe run`.
 type settings struct {
 	QuotadURL string `name:"quotad-url" required:"" placeholder:"URL" help:"Where quotad is, such as https://quotad.example.com."`
 	QuotadKey string `name:"quotad-key" placeholder:"SECRET" help:"Secret of a key of quotad's of scope admin. Better in the environment, or in a file."`
@@ -35,15 +35,15 @@ type settings struct {
 	LogLevel   slog.Level    `placeholder:"LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat  string        `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
 
-	transport http.RoundTripper // tests: between the bridge and both sides
-	retries   *int64            // tests: how often stripe-go sends a request again by itself
-	pause     time.Duration     // tests: the first pause after a failure; 0: firstPause
-	listening chan<- string     // tests: told the address of the listener
+	transport http.RoundTripper // for tests: transport between the bridge and both sides
+	retries   *int64            // for tests: number of automatic retries of stripe-go
+	pause     time.Duration     // for tests: the first pause after a failure; 0 means firstPause
+	listening chan<- string     // for tests: receives the address of the listener
 }
 
-// The bounds.
+// The limits of the settings.
 const (
-	maxWorkers = 32 // Stripe takes 100 requests a second, others' among them
+	maxWorkers = 32 // Stripe accepts 100 requests a second, including requests of other programs
 
 	minPoll  = 100 * time.Millisecond
 	maxPoll  = time.Hour
@@ -52,7 +52,7 @@ const (
 	maxSweep = 7 * 24 * time.Hour
 )
 
-// check refuses what cannot work before anything is asked.
+// check rejects invalid settings before any request is made.
 func (s *settings) check() error {
 	for _, u := range []struct{ flag, value string }{{"quotad-url", s.QuotadURL}, {"stripe-url", s.StripeURL}} {
 		parsed, err := url.Parse(u.value)
@@ -91,13 +91,13 @@ func (s *settings) check() error {
 	return nil
 }
 
-// Modes of Stripe. Objects of one are not there in the other.
+// The modes of Stripe. Objects of one mode do not exist in the other.
 const (
 	modeLive = "live"
 	modeTest = "test"
 )
 
-// mode is the mode of the key, or "" for what is no key that can write.
+// mode returns the mode of the key, or "" for a text that is not a key with write access.
 func (s *settings) mode() string {
 	for _, kind := range []string{"sk_", "rk_"} {
 		for _, mode := range []string{modeLive, modeTest} {
@@ -109,8 +109,9 @@ func (s *settings) mode() string {
 	return ""
 }
 
-// sends reports whether invoices of a customer go to Stripe. onClock: the customer is on a test clock. A live key sends
-// none of those customers, and a key of the test mode sends no others unless a flag says so.
+// sends reports whether invoices of a customer are sent to Stripe. onClock means that the customer is on a test
+// clock. With a live key, customers on test clocks are excluded. With a key of the test mode, all other
+// customers are excluded unless a flag includes them.
 func (s *settings) sends(onClock bool) bool {
 	if s.mode() == modeTest {
 		return onClock || s.TestReal

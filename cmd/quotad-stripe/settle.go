@@ -13,16 +13,16 @@ import (
 	"quotad/client"
 )
 
-// Statuses of quotad's invoices.
+// The statuses of quotad's invoices.
 const (
 	statusDraft     = "draft"
 	statusFinalized = "finalized"
 	statusPaid      = "paid"
 )
 
-// settle brings one invoice to agree on both sides. It reads how the invoice stands on each, does
-// the one thing that is missing, and goes by what is then there. So it may end anywhere and be
-// called again, in any order of events.
+// settle makes both sides agree about one invoice. It reads the invoice's state on each side, makes the missing
+// change, and continues with the resulting state. Therefore it may end at any point and may be called again, in
+// any order of events.
 func (b *bridge) settle(ctx context.Context, id string, j *job) error {
 	q, err := b.quotad.Invoice(ctx, id)
 	switch {
@@ -40,7 +40,7 @@ func (b *bridge) settle(ctx context.Context, id string, j *job) error {
 	case q.Status == statusDraft, !b.sends(q.TestClock != ""):
 		return nil
 	case q.AmountDueMinor == 0 && len(q.Payments) == 0:
-		return nil // nothing was ever due: Stripe has never heard of it
+		return nil // nothing was ever due, so Stripe has no such invoice
 	}
 	defer b.alone(q.Customer)()
 	s, c, err := b.find(ctx, &q)
@@ -66,15 +66,16 @@ func (b *bridge) settle(ctx context.Context, id string, j *job) error {
 	return b.agree(ctx, &q, s, j)
 }
 
-// checkFound returns an error for a person if s, which carries the id of q, cannot have been made for q: its currency is
-// another one, or it was finalized with more than was ever due. A copy that somebody made at Stripe has the id, too.
+// checkFound returns a personError if s, which has the id of q in its metadata, cannot have been created for q.
+// In this case its currency differs, or it was finalized with more than was ever due. A copy that somebody
+// created at Stripe has the id, too.
 func checkFound(q *client.Invoice, s *stripe.Invoice) error {
 	if !strings.EqualFold(string(s.Currency), q.Currency) {
 		return person("foreign", s.ID, "Stripe's invoice %s carries the id of invoice %s and is in %s, not in %s. Nothing was noted. Take %s off its metadata: the bridge then makes the right one",
 			s.ID, number(q), strings.ToUpper(string(s.Currency)), q.Currency, metaInvoice)
 	}
 	if s.Status == stripe.InvoiceStatusDraft || s.Status == stripe.InvoiceStatusVoid {
-		return nil // finish compares what a draft comes to
+		return nil // finish checks the total of a draft
 	}
 	m, err := moneyOf(q.Currency)
 	if err != nil {
@@ -87,8 +88,8 @@ func checkFound(q *client.Invoice, s *stripe.Invoice) error {
 	return nil
 }
 
-// alone waits until no other invoice of a customer is looked at, and returns what ends the turn. So a
-// customer is not made twice at once.
+// alone waits until no other invoice of a customer is being processed. The caller must call done at the end.
+// Thus a customer is not created twice at the same time.
 func (b *bridge) alone(customer string) (done func()) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(customer))
@@ -97,7 +98,7 @@ func (b *bridge) alone(customer string) (done func()) {
 	return turn.Unlock
 }
 
-// agree is for an invoice that Stripe has finalized.
+// agree handles an invoice that Stripe has finalized.
 func (b *bridge) agree(ctx context.Context, q *client.Invoice, s *stripe.Invoice, j *job) error {
 	switch s.Status {
 	case stripe.InvoiceStatusPaid:
@@ -138,15 +139,15 @@ func (b *bridge) agree(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 	return nil
 }
 
-// key is the idempotency key of a step, at an invoice of Stripe's where there is one. It is made of
-// the invoice's id, which no other installation and no restored database gives again, unlike an
-// event's.
+// key returns the idempotency key of a step, for a particular invoice at Stripe if at is not empty. The key
+// contains the invoice's id, because unlike an event id, no other installation and no restored database assigns
+// the id again.
 func key(q *client.Invoice, j *job, step, at string) *string {
 	return stripe.String(fmt.Sprintf("quotad-%s-%s-%s-%d", *q.ID, step, at, j.Refused))
 }
 
-// lower has Stripe collect no more than is open in quotad, by a credit note: a note or a payment was
-// made there.
+// lower creates a credit note at Stripe, so that Stripe collects no more than the open amount in quotad, after a
+// credit note or a payment in quotad.
 func (b *bridge) lower(ctx context.Context, q *client.Invoice, s *stripe.Invoice, j *job) error {
 	m, err := moneyOf(q.Currency)
 	if err != nil {
@@ -157,7 +158,7 @@ func (b *bridge) lower(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 		return person("amount", s.ID, "of invoice %s %d %s are open in quotad, in minor units, and Stripe cannot write that: lower it there by hand",
 			number(q), q.OpenMinor, q.Currency)
 	}
-	// What was paid in parts at Stripe is noted when all is paid, so quotad still has it as open.
+	// Partial payments at Stripe are recorded when everything is paid, so the amount is still open in quotad.
 	less := s.AmountRemaining + s.AmountPaid - open
 	switch {
 	case less == 0:
@@ -183,8 +184,8 @@ func (b *bridge) lower(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 	return nil
 }
 
-// paidOutside tells Stripe that an invoice was paid elsewhere. It marks the invoice first, so that
-// this is not noted in quotad as a payment.
+// paidOutside marks an invoice at Stripe as paid elsewhere. It sets the metadata first, so that the bridge does
+// not record this as a payment in quotad.
 func (b *bridge) paidOutside(ctx context.Context, q *client.Invoice, s *stripe.Invoice, j *job) error {
 	if s.AmountPaid > 0 {
 		return person("part", s.ID, "invoice %s is paid in quotad, and Stripe has been paid a part of it, too: give that back there, and close the invoice",

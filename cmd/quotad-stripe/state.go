@@ -12,35 +12,36 @@ import (
 	"time"
 )
 
-// stateFormat is the form of the state file. A bridge refuses a newer one than its own.
+// stateFormat is the version of the state file's format. A bridge rejects a newer format.
 const stateFormat = 1
 
-// maxNotices bounds the list for people. The oldest go first; the log has had them.
+// maxNotices is the maximum number of notices for people. The oldest notices are removed first, and the log
+// contains all of them.
 const maxNotices = 1000
 
-// state is what the bridge keeps between two starts. What it knows of Stripe is a memory of what
-// can be found there again by metadata. The cursor and the work are no such thing: they are written
-// together, so that no event is passed over whose work is not noted.
+// state is the data that the bridge keeps between two starts. Its data about Stripe is only a cache, because the
+// bridge can find the objects again by their metadata. The cursor and the work cannot be restored, so they are
+// written together, and no event is skipped whose work is not recorded.
 type state struct {
 	Format  int    `json:"format"`
 	Mode    string `json:"stripe_mode"`
-	Account string `json:"stripe_account,omitempty"` // empty: the key may not read it
+	Account string `json:"stripe_account,omitempty"` // empty if the key may not read it
 
 	Cursor int64      `json:"cursor"`          // the last event of quotad's that was read
-	Last   *lastEvent `json:"last_event"`      // what it was; nil: none was read
-	Seen   time.Time  `json:"last_event_seen"` // when quotad showed it last
+	Last   *lastEvent `json:"last_event"`      // identity of that event; nil if no event was read
+	Seen   time.Time  `json:"last_event_seen"` // time at which quotad returned it last
 
-	StripeSince int64            `json:"stripe_since"` // Unix seconds of the newest event of Stripe's that was handled
-	StripeSeen  map[string]int64 `json:"stripe_seen"`  // events near it that were handled, with their seconds
+	StripeSince int64            `json:"stripe_since"` // Unix seconds of the newest handled event of Stripe's
+	StripeSeen  map[string]int64 `json:"stripe_seen"`  // handled events near that time, with their seconds
 
-	Customers map[string]*customer `json:"customers"` // by quotad's key
-	Open      map[string]string    `json:"open"`      // invoices that are not settled at Stripe: quotad's id → Stripe's
-	Work      map[string]*job      `json:"work"`      // invoices to be looked at, by quotad's id
-	Notices   []notice             `json:"notices"`   // what a person has to see to, the oldest first
+	Customers map[string]*customer `json:"customers"` // keyed by quotad's key
+	Open      map[string]string    `json:"open"`      // unsettled invoices at Stripe: quotad's id → Stripe's id
+	Work      map[string]*job      `json:"work"`      // invoices to process, by quotad's id
+	Notices   []notice             `json:"notices"`   // notices for a person, the oldest first
 }
 
-// lastEvent tells an event from another one with the same id: a restored database may give an id
-// again, and another installation has the same ones.
+// lastEvent distinguishes an event from another event with the same id, because a restored database may reuse an
+// id, and another installation uses the same ids.
 type lastEvent struct {
 	Type string    `json:"type"`
 	At   time.Time `json:"at"`
@@ -49,26 +50,26 @@ type lastEvent struct {
 // customer is a customer at Stripe.
 type customer struct {
 	ID    string `json:"id"`
-	Made  bool   `json:"made,omitempty"`  // by the bridge, which then keeps its name and address
-	Buyer string `json:"buyer,omitempty"` // a hash of what Stripe was told of the buyer
+	Made  bool   `json:"made,omitempty"`  // created by the bridge, which then updates its name and address
+	Buyer string `json:"buyer,omitempty"` // hash of the buyer's data that was sent to Stripe
 }
 
 // job is an invoice that may not agree on both sides.
 type job struct {
-	Gen     int64     `json:"gen"`     // rises as it is asked for again
-	Refused int       `json:"refused"` // how often Stripe has refused: each time the idempotency keys change
+	Gen     int64     `json:"gen"`     // incremented at each new request
+	Refused int       `json:"refused"` // number of rejections by Stripe, each of which changes the idempotency keys
 	Tries   int       `json:"tries"`
-	Next    time.Time `json:"next"` // not before
+	Next    time.Time `json:"next"` // earliest time of the next try
 	Since   time.Time `json:"since"`
-	Error   string    `json:"error,omitempty"` // of the last try
+	Error   string    `json:"error,omitempty"` // error of the last try
 }
 
-// notice is something that the bridge leaves to a person.
+// notice is a problem that the bridge leaves to a person.
 type notice struct {
 	ID      string    `json:"id"`
 	At      time.Time `json:"at"`
-	Invoice string    `json:"invoice,omitempty"` // quotad's
-	Stripe  string    `json:"stripe,omitempty"`  // the object there
+	Invoice string    `json:"invoice,omitempty"` // id of the invoice in quotad
+	Stripe  string    `json:"stripe,omitempty"`  // id of the object at Stripe
 	Text    string    `json:"text"`
 }
 
@@ -89,7 +90,7 @@ func newState() state {
 	}
 }
 
-// openStore locks the file and reads it. fresh: there was none.
+// openStore locks the file and reads it. fresh reports that there was no file.
 func openStore(path string) (s *store, fresh bool, err error) {
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
@@ -122,10 +123,10 @@ func readState(path string) (state, error) {
 	return s, nil
 }
 
-func (s *store) close() { _ = s.lock.Close() } // the lock goes with it
+func (s *store) close() { _ = s.lock.Close() } // closing the file releases the lock
 
-// save writes the state, if it has changed since it was last written. After it, the file is on the
-// disk, whole: a crash leaves the old one or the new one.
+// save writes the state if it has changed since the last write. Afterwards the complete file is on the disk.
+// After a crash, the disk contains either the old file or the new file.
 func (s *store) save() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +169,7 @@ func replaceFile(path string, raw []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// change changes the state in memory. save writes it.
+// change changes the state in memory. save writes the state to the file.
 func (s *store) change(f func(*state)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,14 +177,14 @@ func (s *store) change(f func(*state)) {
 	s.dirty = true
 }
 
-// read looks at the state.
+// read calls f with the state for reading.
 func (s *store) read(f func(*state)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.state)
 }
 
-// ask notes that an invoice is to be looked at now.
+// ask records that an invoice must be processed now.
 func (s *state) ask(invoice string, now time.Time) {
 	j := s.Work[invoice]
 	if j == nil {
@@ -194,7 +195,7 @@ func (s *state) ask(invoice string, now time.Time) {
 	j.Next = now
 }
 
-// tell adds a notice, unless it is there. It reports whether it added one.
+// tell adds a notice unless it exists already. It reports whether it added the notice.
 func (s *state) tell(n notice) bool {
 	if slices.ContainsFunc(s.Notices, func(old notice) bool { return old.ID == n.ID }) {
 		return false
