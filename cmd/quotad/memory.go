@@ -22,15 +22,15 @@ const (
 	memoryBase       = 51 << 20 // bytes, without caches
 	memoryOfCustomer = 1200     // bytes of a customer with one meter, its row and a refusal, kept ready
 
-	// readyShare is the divisor that gives the part of --cache-memory for customers that are kept ready. Packed
-	// customers use the rest.
+	// readyShare is the divisor of --cache-memory that gives the memory for customers that are kept ready.
+	// Packed customers use the rest.
 	readyShare = 4
 	// leastMemory is the memory of the smallest supported container, bytes (docs/guide/running.md).
 	leastMemory = 128 << 20
 )
 
-// outsideOfGo is the divisor that gives the part of a container's memory for which the collector's limit leaves
-// room: the program itself, the kernel's stacks, and memory that is freed a little late.
+// outsideOfGo is the divisor that gives the part of a container's memory that the collector's limit leaves free.
+// The program itself, the kernel's stacks, and memory that is freed a little late use this part.
 const outsideOfGo = 10
 
 // tuning contains the input of tuneMemory.
@@ -114,8 +114,8 @@ func (t tuning) most() int64 {
 	return int64(min(container, math.MaxInt64)) / outsideOfGo * (outsideOfGo - 1)
 }
 
-// followMemory raises the limit while the live heap is larger than expected, as with ten thousand connections,
-// because with a limit that is too small the collector would use half of the time. It checks the limit after
+// followMemory raises the limit while the live heap is larger than expected, as with ten thousand connections.
+// With a limit that is too small, the collector would use half of the time. followMemory checks the limit after
 // each collection, which measures the live heap. It never raises the limit above most.
 func followMemory(ctx context.Context, floor, packed, most int64) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}

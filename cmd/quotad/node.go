@@ -134,8 +134,8 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	return n, nil
 }
 
-// connect opens the pools of a node after it has checked that the server has room for all sessions of the node,
-// and that the shared settings of all nodes agree.
+// connect opens the pools of a node. Before that, it checks that the server has room for all sessions of the
+// node, and that the shared settings of all nodes agree.
 func (n *node) connect(ctx context.Context, s *settings, databaseURL string) error {
 	var err error
 	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true}); err != nil {

@@ -47,8 +47,8 @@ type Options struct {
 	// Varies lists the headers whose values may differ in a repeated head, in canonical form.
 	Varies []string
 	// Below is the prefix of targets whose rest is ignored, such as a path that a proxy appends. net/http would
-	// reject some of these targets, so a percent sign in such a path is replaced by _. If Below is empty, there
-	// are no such targets.
+	// reject some of these targets, so the package replaces percent signs in such a path by _. If Below is
+	// empty, there are no such targets.
 	Below string
 	// Wall is the node's own clock, time.Now.
 	Wall func() time.Time

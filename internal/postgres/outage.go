@@ -113,8 +113,8 @@ func Refused(err error) bool {
 		class == "58" // input and output errors of the machine
 }
 
-// Passing reports whether a starting program should try again, because the database is out of reach, accepts no
-// writes yet or has no free session, or because a statement took too long.
+// Passing reports whether a starting program should try again. The database is out of reach, accepts no writes
+// yet or has no free session, or a statement took too long.
 func Passing(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch said.Code {
@@ -128,8 +128,8 @@ func Passing(err error) bool {
 }
 
 // Retryable reports whether the server rolled back the whole transaction for a reason that may be gone at the
-// next attempt: a conflict with another transaction, or a timeout of a lock or a statement. Nothing was done,
-// and such an error is not an outage.
+// next attempt. The reason is a conflict with another transaction, or a timeout of a lock or a statement.
+// Nothing was done, and such an error is not an outage.
 func Retryable(err error) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

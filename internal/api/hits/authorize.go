@@ -53,8 +53,7 @@ func AsksAgain(r *http.Request) bool {
 }
 
 // ForGateways passes requests of AuthorizePattern to its route. Below the pattern, Envoy appends the client's
-// path and query. For such requests, the meter in a header takes precedence over the query, which is then
-// ignored.
+// path and query. If such a request names a meter in a header, the query is ignored.
 func ForGateways(route http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.URL.Path) > len(AuthorizePattern) && len(r.Header[meterHeader]) > 0 {

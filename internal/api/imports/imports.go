@@ -41,7 +41,7 @@ const (
 	importEnd = time.Second
 )
 
-// Routes are those of the room. A nil Room describes them.
+// Routes returns the routes of the room. A nil Room only describes the routes.
 func (s *Room) Routes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/imports", Access: apidoc.AdminOnly, Tag: "Customers", ID: "imports.create", Summary: "Import what was used elsewhere",

@@ -11,9 +11,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// An id is an idempotency key: an operation with an id is done once, however often it is sent. The id is the
-// member "id" of the body or the header Idempotency-Key. Equal ids of two customers, or of two kinds of
-// operations, are different ids.
+// An id is an idempotency key: an operation with an id is done once, however often it is sent. The id is in the
+// member "id" of the body or in the header Idempotency-Key. Ids are separate for each customer and each kind of
+// operation.
 
 // The kinds of operations are parts of stored keys and never change. OpBatch is the kind of the ids that a
 // batch's header assigns to its hits, and OpWholeBatch is the kind of the id in the header itself. OpUnnamed is

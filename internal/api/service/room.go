@@ -29,7 +29,7 @@ type Room struct {
 // New returns a room.
 func New(s *serve.Server, options Options) *Room { return &Room{Server: s, options: options} }
 
-// Routes are those of the room. A nil Room describes them.
+// Routes returns the routes of the room. A nil Room only describes the routes.
 func (s *Room) Routes() []serve.Route {
 	return slices.Concat(s.auditRoutes(), s.eventRoutes(), s.reconcileRoutes(), s.serviceRoutes())
 }

@@ -78,8 +78,8 @@ func (s *Room) metersOf(c *serve.Call, f *quota.OpenFilter, found []quota.OpenRe
 	return s.Store.MeterKeys(c.Ctx(), slices.Collect(maps.Keys(ids)))
 }
 
-// openFilter returns the filter of a request. It reads the customer and its clock from the database, because a
-// node that has not yet seen a test clock's new time must not show reservations that have expired by it.
+// openFilter returns the filter of a request. It reads the customer and its clock from the database. A node that
+// has not yet seen a test clock's new time would otherwise show reservations that have expired by it.
 func (s *Room) openFilter(c *serve.Call) (f quota.OpenFilter, clock string, err error) {
 	if f.Attribute, err = oneAttribute(c.Query); err != nil {
 		return f, "", err

@@ -32,8 +32,8 @@ type process struct {
 	status error // status of the exit; read after exited is closed
 }
 
-// spawn starts the postmaster. The goroutine that forks stays on its thread until the child has ended, because
-// the kernel sends the parent-death signal when that thread ends, and Go may end idle threads at any time.
+// spawn starts the postmaster. The goroutine that forks stays on its thread until the child has ended. Otherwise
+// Go could end the idle thread at any time, and the kernel would then send the parent-death signal.
 func (s *Server) spawn() (*process, error) {
 	read, write, err := os.Pipe()
 	if err != nil {

@@ -242,7 +242,7 @@ func (f *follower) drawn(name string, data any) (part string, changed, ok bool) 
 var counted = regexp.MustCompile(`<time [^>]*data-countdown[^>]*>[^<]*`)
 
 // uncounted returns a part without the content that a script changes: the text of a countdown, and the instant
-// of a repeated countdown, because the script computes the next instant itself.
+// of a repeated countdown. The script computes the next instant itself.
 func uncounted(part []byte) []byte {
 	return counted.ReplaceAllFunc(part, func(element []byte) []byte {
 		tag, _, _ := bytes.Cut(element, []byte(">"))
