@@ -113,8 +113,8 @@ func Refused(err error) bool {
 		class == "58" // input and output errors of the machine
 }
 
-// Passing reports whether a starting program should try again. The database is out of reach, accepts no writes
-// yet or has no free session, or a statement took too long.
+// Passing reports whether a starting program should try again. It should if the database is out of reach,
+// accepts no writes yet or has no free session, or if a statement took too long.
 func Passing(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch said.Code {
