@@ -63,7 +63,7 @@ func newHead(text []byte, r *http.Request, varies []string) *head {
 			return nil
 		}
 	}
-	// Many clients send a header for the default behavior of HTTP/1.1.
+	// Many clients explicitly request the default of HTTP/1.1.
 	if said := r.Header["Connection"]; len(said) > 0 && !slices.Equal(said, keepAlive) {
 		return nil
 	}

@@ -34,8 +34,8 @@ const (
 var (
 	// ErrNothingToRevert is returned by MigrateDown on an empty schema.
 	ErrNothingToRevert = errors.New("there is no migration to take back")
-	// ErrNewerSchema is returned by MigrateDown when the newest migration in
-	// the database is one that this quotad does not have.
+	// ErrNewerSchema is returned by MigrateDown if this quotad does not have the newest migration in the
+	// database.
 	ErrNewerSchema = errors.New("the schema was made by a later quotad")
 )
 

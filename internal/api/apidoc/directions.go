@@ -74,7 +74,7 @@ func open(s *huma.Schema) {
 	describeFeatures(s)
 }
 
-// Members of schemas that huma does not have.
+// The names of schema members that huma does not have.
 const (
 	extensibleEnum = "x-extensible-enum"
 	literal        = "const"

@@ -126,7 +126,7 @@ func (s *Room) tellLimits(w http.ResponseWriter, h *hit, d *model.Decision, buf 
 	return wait
 }
 
-// hitFailed is fail for a hit.
+// hitFailed responds with the problem for an error of a hit, and counts the error.
 func (s *Room) hitFailed(w http.ResponseWriter, r *http.Request, err error) int {
 	s.failed(err, 1)
 	return s.Fail(w, r, err)

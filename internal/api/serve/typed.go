@@ -11,28 +11,29 @@ import (
 	"quotad/internal/plans"
 )
 
-// The functions below make typed routes. A call reads and checks what the pattern and the methods of
-// Route name, then runs do, and answers what show makes of the result. The types In and Out are also
-// those of the document. The answer has an ETag if the result of do has a method ETag.
+// The functions below create typed routes. A typed route parses and checks the parts of the request that its
+// pattern and its Route methods name. It then calls do and responds with the value that show returns for do's
+// result. The types In and Out also appear in the OpenAPI document. The response has an ETag if do's result has
+// a method ETag.
 
-// Get makes a route that shows one thing.
+// Get returns a route that shows one resource.
 func Get[From, Out any](access apidoc.Access, pattern, id, summary string, do func(*Call) (From, error), show func(From) Out) Route {
 	return typed(http.MethodGet, access, pattern, id, summary, OK200, bodyless(do), show)
 }
 
-// List makes a route that shows a list by pages, with the parameters of request.Paging.
+// List returns a route that shows a list in pages, with the parameters of request.Paging.
 func List[From, Out any](access apidoc.Access, pattern, id, summary string, do func(*Call) (*plans.List[From], error), show func(From) Out) Route {
 	rt := Get(access, pattern, id, summary, do, func(page *plans.List[From]) client.List[Out] { return listed(page.Items, page.Next, show) })
 	rt.Params = request.Paging
 	return rt
 }
 
-// ListAll makes a route that shows a short list as one page.
+// ListAll returns a route that shows a short list as a single page.
 func ListAll[From, Out any](access apidoc.Access, pattern, id, summary string, do func(*Call) ([]From, error), show func(From) Out) Route {
 	return Get(access, pattern, id, summary, do, func(all []From) client.List[Out] { return listed(all, "", show) })
 }
 
-// Put makes a route that writes a thing: 201 if the thing is new, and 200 otherwise.
+// Put returns a route that writes a resource. The status is 201 if the resource is new, and 200 otherwise.
 func Put[In, From, Out any](access apidoc.Access, pattern, id, summary string, do func(*Call, In) (is From, isNew bool, err error), show func(From) Out) Route {
 	return typed(http.MethodPut, access, pattern, id, summary, Put200or201, func(c *Call, in In) (From, int, error) {
 		is, isNew, err := do(c, in)
@@ -40,19 +41,20 @@ func Put[In, From, Out any](access apidoc.Access, pattern, id, summary string, d
 	}, show)
 }
 
-// Replace makes a route that writes a thing of which there always is one, or none: 200.
+// Replace returns a route that writes a resource that exists at most once. The status is 200.
 func Replace[In, From, Out any](access apidoc.Access, pattern, id, summary string, do func(*Call, In) (From, error), show func(From) Out) Route {
 	return typed(http.MethodPut, access, pattern, id, summary, OK200, always(http.StatusOK, do), show)
 }
 
-// Delete makes a route that removes a thing: 204.
+// Delete returns a route that removes a resource. The status is 204.
 func Delete(access apidoc.Access, pattern, id, summary string, do func(*Call) error) Route {
 	return typed(http.MethodDelete, access, pattern, id, summary, Done204, func(c *Call, in nothing) (nothing, int, error) {
 		return in, http.StatusNoContent, do(c)
 	}, Same)
 }
 
-// DeleteShown is Delete with a do that may return what remains of the thing: 200, and 204 if it is nil.
+// DeleteShown is Delete with a do that may return the rest of the resource. The status is 200, or 204 if the
+// result is nil.
 func DeleteShown[From, Out any](access apidoc.Access, pattern, id, summary string, do func(*Call) (*From, error), show func(*From) Out) Route {
 	return typed(http.MethodDelete, access, pattern, id, summary, []int{http.StatusOK, http.StatusNoContent}, func(c *Call, _ nothing) (*From, int, error) {
 		is, err := do(c)
@@ -63,7 +65,7 @@ func DeleteShown[From, Out any](access apidoc.Access, pattern, id, summary strin
 	}, show)
 }
 
-// Post makes a route that adds something under an id: 201, and 200 if the id was sent before.
+// Post returns a route that adds a resource under an id. The status is 201, or 200 if the id was sent before.
 func Post[In, From, Out any](
 	access apidoc.Access, pattern, id, summary string, do func(*Call, In) (is From, replayed bool, err error), show func(From) Out,
 ) Route {
@@ -73,12 +75,12 @@ func Post[In, From, Out any](
 	}, show)
 }
 
-// Create makes a route that makes something: 201.
+// Create returns a route that creates a resource. The status is 201.
 func Create[In, From, Out any](access apidoc.Access, pattern, id, summary string, do func(*Call, In) (From, error), show func(From) Out) Route {
 	return typed(http.MethodPost, access, pattern, id, summary, Created201, always(http.StatusCreated, do), show)
 }
 
-// Act makes a route that does something with a thing, as its body says: 200.
+// Act returns a route that does an action on a resource as its body specifies. The status is 200.
 func Act[In, From, Out any](access apidoc.Access, pattern, id, summary string, do func(*Call, In) (From, error), show func(From) Out) Route {
 	return typed(http.MethodPost, access, pattern, id, summary, OK200, always(http.StatusOK, do), show)
 }
@@ -88,10 +90,10 @@ func Trigger[From, Out any](access apidoc.Access, pattern, id, summary string, d
 	return typed(http.MethodPost, access, pattern, id, summary, OK200, bodyless(do), show)
 }
 
-// Same is the function show of things that are shown as they are.
+// Same is the show function for results that are shown unchanged.
 func Same[T any](is T) T { return is }
 
-// nothing is the type of a body that is not there.
+// nothing is the type of a missing body.
 type nothing struct{}
 
 func bodyless[From any](do func(*Call) (From, error)) func(*Call, nothing) (From, int, error) {
@@ -105,7 +107,7 @@ func always[In, From any](status int, do func(*Call, In) (From, error)) func(*Ca
 	}
 }
 
-// Shown is a page of the store with each item as it is shown.
+// Shown converts each item of a page of the store with show.
 func Shown[From, To any](page *plans.List[From], show func(From) To) *plans.List[To] {
 	return &plans.List[To]{Items: listed(page.Items, "", show).Items, Next: page.Next}
 }
@@ -118,7 +120,7 @@ func listed[From, To any](items []From, next string, show func(From) To) client.
 	return body
 }
 
-// typed makes a route. It panics if the pattern has a parameter that Path does not have.
+// typed returns a route. It panics if the pattern has a parameter that Path does not have.
 func typed[In, From, Out any](
 	method string, access apidoc.Access, pattern, id, summary string, status []int, do func(*Call, In) (From, int, error), show func(From) Out,
 ) Route {
@@ -145,7 +147,7 @@ func typed[In, From, Out any](
 	}
 }
 
-// typeOf is the type of a body, as the document names it; nil: there is no body.
+// typeOf returns the type of a body for the OpenAPI document, or nil if there is no body.
 func typeOf[T any]() reflect.Type {
 	switch t := reflect.TypeFor[T](); {
 	case t == reflect.TypeFor[nothing]():

@@ -97,7 +97,7 @@ func (s *Server) dress(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = s.account.credential()
 }
 
-// syncDir makes a rename in dir durable.
+// syncDir flushes a directory, which makes a rename in it durable.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

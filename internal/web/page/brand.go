@@ -17,7 +17,7 @@ type Brand struct {
 	logoKind string // .svg or .png
 
 	light, dark     string // the accent as #rrggbb; empty for the style sheet's accent
-	onLight, onDark string // color of text on the accent
+	onLight, onDark string // colour of text on the accent
 }
 
 // maxLogo is the maximum size of a logo, which every first visit loads.
@@ -26,7 +26,7 @@ const maxLogo = 64 << 10
 // leastContrast is the contrast that WCAG 2 requires for text.
 const leastContrast = 4.5
 
-// The background colors for text in the accent color, as in app.css.
+// The background colours for text in the accent colour, as in app.css.
 var (
 	lightGrounds = []string{"#ffffff", "#faf9f7", "#f4f2ee"}
 	darkGrounds  = []string{"#131211", "#1b1a18", "#232120"}
@@ -59,8 +59,8 @@ func (b *Brand) LogoName() string {
 	return "logo" + b.logoKind
 }
 
-// SetAccent sets the accent colors for light and dark pages from #rrggbb,#rrggbb. A single color is used for
-// both. A color that is not readable as text is refused.
+// SetAccent sets the accent colours for light and dark pages from #rrggbb,#rrggbb. A single colour is used for
+// both. A colour that is not readable as text is refused.
 func (b *Brand) SetAccent(text string) error {
 	light, dark, two := strings.Cut(text, ",")
 	if !two {

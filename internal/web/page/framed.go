@@ -49,7 +49,7 @@ func (s *Site) framed(v *Visit, m *Message) *View {
 	return shown
 }
 
-// beneath reports whether a path is root or a page under it.
+// beneath reports whether a path is root or is below root.
 func beneath(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
 // around returns the layout of the pages around the visit's address, and the entries of their menu, beginning

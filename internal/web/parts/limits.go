@@ -40,7 +40,7 @@ type Card struct {
 	Slides     bool      // the card changes continuously
 }
 
-// Chip is a colored mark with a text.
+// Chip is a coloured mark with a text.
 type Chip struct{ Class, Text string }
 
 // Fact is a line below a card's numbers. At is the instant to which Text counts down, and Every is the interval

@@ -67,7 +67,7 @@ func (t *turn) wait() time.Duration {
 	return wait
 }
 
-// follow sends what changes until the browser, the session or the node goes.
+// follow sends changes until the browser disconnects, the session ends, or the node stops.
 func (f *follower) follow(line *stream) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()

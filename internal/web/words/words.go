@@ -239,7 +239,7 @@ func MulDiv(a, b, c int64) int64 {
 }
 
 // Charts are SVG that fits any width without scripts. Horizontal positions are in percent, and vertical
-// positions are in pixels. Colors come from classes, so charts contain no inline styles.
+// positions are in pixels. Colours come from classes, so charts contain no inline styles.
 
 // Drawing builds an SVG.
 type Drawing struct{ strings.Builder }
