@@ -184,7 +184,7 @@ func (b *bridge) rest(ctx context.Context) {
 	}
 }
 
-// round does all due work once. An error requires a person, and the bridge must not continue.
+// round does all due work once. After an error the bridge must stop, because a person must handle the error.
 func (b *bridge) round(ctx context.Context) error {
 	if err := b.follow(ctx); err != nil {
 		if _, stop := errors.AsType[*feedError](err); stop {

@@ -95,7 +95,7 @@ func (b *bridge) hear(ctx context.Context, e *stripe.Event) error {
 	return nil
 }
 
-// noted requests the processing of an invoice that Stripe names.
+// noted schedules the processing of an invoice that Stripe names.
 func (b *bridge) noted(id, at string) {
 	other := ""
 	b.store.change(func(s *state) {

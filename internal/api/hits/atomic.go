@@ -65,8 +65,8 @@ func ofHit(i int, field string) string {
 	return fmt.Sprintf("hits[%d].%s", i, field)
 }
 
-// faultsOf joins the errors of all invalid hits into one problem. It returns nil if no hit has an error. It
-// returns an error of another kind alone.
+// faultsOf joins the errors of all invalid hits into one problem, or returns nil if no hit has an error. If a
+// hit has an error of another kind, faultsOf returns only that error.
 func faultsOf(results []queue.Result) error {
 	var bad model.FieldErrors
 	for i := range results {

@@ -45,7 +45,7 @@ func (b *Budget) Refused() int64 { return b.refused.Load() }
 // OverShare returns the number of requests for bytes that were refused with ErrMemoryShare.
 func (b *Budget) OverShare() int64 { return b.over.Load() }
 
-// take reserves n bytes, or no bytes, for a request that has already reserved held bytes. Errors: ErrMemory,
+// take reserves all n bytes or none for a request that has already reserved held bytes. Errors: ErrMemory,
 // ErrMemoryShare.
 func (b *Budget) take(from queue.SenderID, held, n int64) error {
 	switch none, over := b.shares.Take(from, held, n); {

@@ -95,8 +95,8 @@ func (v *visit) sent(p post, again func(*form) (*page.View, error)) (*page.View,
 	return shown, err
 }
 
-// with replaces the fresh form by the rejected form of the same name. If the rejected form is out of date and
-// has no fresh counterpart, with adds it.
+// with replaces the empty form by the submitted form of the same name, which has a fault. If there is no such
+// empty form any more, with adds the submitted form.
 func with(forms []*form, back *form) []*form {
 	if back == nil {
 		return forms

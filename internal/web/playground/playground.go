@@ -127,7 +127,7 @@ func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decis
 	return all, nil
 }
 
-// lastHit describes the result of a hit. Both instants are exact, because the sum of a rounded instant and a
+// lastHit describes the result of a hit. It does not round instants, because the sum of a rounded instant and a
 // rounded wait would be another instant.
 func lastHit(h *play.Outcome) string {
 	at := "The hit at " + parts.Exactly(h.At)

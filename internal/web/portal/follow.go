@@ -47,7 +47,7 @@ type follower struct {
 }
 
 func newFollower(p *Portal, v *page.Visit, out *events) *follower {
-	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may be out of date
+	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may be stale
 }
 
 // turn is the next instant at which a stream may update a part.
