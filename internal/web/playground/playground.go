@@ -127,8 +127,8 @@ func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decis
 	return all, nil
 }
 
-// lastHit describes the result of a hit. It does not round instants, because the sum of a rounded instant and a
-// rounded wait would be another instant.
+// lastHit describes the result of a hit. It formats both instants to the millisecond, because the sum of a
+// rounded instant and a rounded wait would be another instant.
 func lastHit(h *play.Outcome) string {
 	at := "The hit at " + parts.Exactly(h.At)
 	switch {
