@@ -101,7 +101,8 @@ LONGEST := ./cmd/quotad ./internal/api ./internal/quota ./internal/faults ./inte
 # or they send one request after another, and many.
 NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLockedMutantsAreCaught$\
 |TestThresholdsOfEdits|TestReconcileFinds|TestOverdueIsAConcern|TestLargeBatchAnswer|TestUsageInTheCustomersZone$\
-|TestTextsThatCannotBeStored|TestCompareDraftHasBounds)$$|^TestMore
+|TestTextsThatCannotBeStored|TestCompareDraftHasBounds|TestDocumentIsValid|TestDocumentHasExactlyTheRoutersRoutes$\
+|TestYear|TestLevelsOfValues|TestCleaningMutantsAreCaught)$$|^TestMore
 
 TEST_DEPS := go postgres pgbouncer promtool gateways faketime npm chromium
 
@@ -176,6 +177,7 @@ test-short: ## the small sizes only, for between two edits
 .PHONY: test-long
 test-long: ## the long sizes: hours of load, kills and random traces
 	@scripts/deps.sh $(TEST_DEPS)
+	@scripts/check-packages.sh $(PKG)
 	QUOTAD_TEST_LONG=1 $(call go_test,-count=1 -timeout 6h,$(PKG))
 	$(call test_modules,-count=1)
 
@@ -217,6 +219,7 @@ bench-record: build-bench ## record those rows, three times, for bench-gate
 .PHONY: microbench
 microbench: ## Go's benchmarks of the parts
 	@scripts/deps.sh go postgres
+	@scripts/check-packages.sh $(PKG)
 	$(call go_test,-run '^$$' -bench '$(BENCH)' -benchmem,$(PKG))
 
 .PHONY: fuzz
@@ -263,7 +266,7 @@ generate: ## write what is generated: docs/openapi.json, the time zones of Go, a
 verify: ## fail when a generated file, go.mod or go.sum is out of date, or generators of clients refuse docs/openapi.json
 	@scripts/deps.sh go npm
 	@scripts/verify.sh
-	go test -buildvcs=false -vet=off -run '^TestDocument' ./internal/api # names what is not described
+	go test -buildvcs=false -vet=off -run '^(TestDocument|TestExamplesWork)' ./internal/api # names what the document lacks
 	go mod tidy -diff
 	for dir in $(MODULES); do (cd $$dir && go mod tidy -diff); done
 	@scripts/generators.sh

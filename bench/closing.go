@@ -49,8 +49,8 @@ const (
 	insertBilling = `
 	WITH billed AS (SELECT c.*, p.latest_version FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.id = ANY ($3::bigint[])),
 	terms AS (
-		INSERT INTO customer_terms (customer_id, change, from_at, at, plan_id, joined_version, timezone, billing_anchor)
-		SELECT id, change, 0, 0, plan_id, joined_version, timezone, billing_anchor FROM billed),
+		INSERT INTO customer_terms (customer_id, change, how, from_at, limits_at, plan_id, joined_version, timezone, billing_anchor)
+		SELECT id, change, 'named', 0, 0, plan_id, joined_version, timezone, billing_anchor FROM billed),
 	accounts AS (
 		INSERT INTO billing_accounts (customer_id, currency, starts_at, starts_set_at, change) SELECT id, 'USD', $2::bigint, $2, change FROM billed)
 	INSERT INTO open_periods (customer_id, start_at, end_at, full_start, full_end, known_end, plan_id, version, due_at)

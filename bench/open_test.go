@@ -91,20 +91,30 @@ func TestPace(t *testing.T) {
 
 // What a server does once for a connection is done before a run begins.
 func TestNewConnectionsAreNotMeasured(t *testing.T) {
+	const conns, measured = 8, 100
 	achieved(t, func() error {
 		var known sync.Map
+		var fresh, all atomic.Int64
+		var done atomic.Pointer[time.Time] // when the server was done with the last new connection
 		address := serveTest(t, func(w http.ResponseWriter, r *http.Request) {
+			all.Add(1)
 			if _, again := known.LoadOrStore(r.RemoteAddr, true); !again {
-				time.Sleep(900 * time.Millisecond)
+				time.Sleep(20 * time.Millisecond) // what the server does once
+				if fresh.Add(1) == conns {
+					done.Store(new(time.Now()))
+				}
 			}
 			w.WriteHeader(200)
 		})
-		got, err := openLoop(100, 8).run(context.Background(), address)
+		o := openLoop(measured, conns)
+		got, err := o.run(context.Background(), address)
 		if err != nil {
 			return err
 		}
-		if got.TotalCount() != 100 || got.Max() > 800_000 {
-			t.Errorf("%d latencies of 100 requests, at most %d µs", got.TotalCount(), got.Max())
+		if all.Load() != conns+measured || fresh.Load() != conns || got.TotalCount() != measured {
+			t.Errorf("%d requests on %d connections, %d latencies", all.Load(), fresh.Load(), got.TotalCount())
+		} else if at := done.Load(); o.began.Before(*at) {
+			t.Errorf("the run began %s before the server was done with new connections", at.Sub(o.began))
 		}
 		return nil
 	})

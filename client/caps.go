@@ -12,7 +12,7 @@ type Cap struct {
 	Meter       string  `json:"meter" doc:"The meter's key."`
 	AmountMinor int64   `json:"amount_minor" doc:"The most that the meter may cost in a billing period, in minor units."`
 	Units       *int64  `json:"units" doc:"The units that the amount covers, by the prices of the open period. Null if there is no such number."`
-	Reason      *string `json:"reason" doc:"Why units is null: no-bound if no number of units costs more, no-period if no billing period is open. Else null."`
+	Reason      *string `json:"reason" enum:"no-bound,no-period" doc:"Why units is null: no-bound if no number of units costs more, no-period if no billing period is open. Else null."`
 }
 
 // PutCap caps what a meter may cost a customer in a billing period.

@@ -41,7 +41,7 @@ type Compare struct {
 
 // CompareNote is what the numbers leave open.
 type CompareNote struct {
-	Name string `json:"name" doc:"The name of the note. It never changes, so clients may branch on it."`
+	Name string `json:"name" enum:"retries,billed,time,others,spread,bounds,unknown" doc:"The name of the note. It never changes, so clients may branch on it."`
 	Text string `json:"text" doc:"The note, for people."`
 }
 

@@ -140,13 +140,12 @@ type ImportError struct {
 
 // Decision is the answer of a hit that was admitted.
 type Decision struct {
-	Allowed      bool         `json:"allowed" doc:"True if the hit was admitted."`
+	Allowed      bool         `json:"allowed" doc:"Always true, because a hit that is refused is answered with a Refusal."`
 	Customer     string       `json:"customer" doc:"The customer's key."`
 	Meter        string       `json:"meter" doc:"The meter's key."`
 	Cost         int64        `json:"cost" doc:"Units that the hit asked for. Of a level that was set, the units of the rise."`
 	At           time.Time    `json:"at" doc:"The instant at which all limits judged the hit, RFC 3339 in UTC."`
 	TestClock    string       `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
-	AsOf         *time.Time   `json:"as_of,omitempty" doc:"The instant of the state that the node remembered, RFC 3339 in UTC. Present only in a refusal from the node's memory."`
 	Degraded     bool         `json:"degraded,omitempty" doc:"True if the database was out of reach. The hit was decided by the node's memory, and not charged. Absent otherwise."`
 	Replayed     bool         `json:"replayed" doc:"True if the hit was charged before under its id. This is the answer given then."`
 	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait in milliseconds after which the hit would be admitted, if nothing else happened. Null means never."`
@@ -160,7 +159,7 @@ type Refusal struct {
 	Status           int          `json:"status" doc:"The HTTP status: 429, or the status that deny_status asked for."`
 	Detail           string       `json:"detail" doc:"Why the hit was refused and when to send it again, for people."`
 	ViolatedPolicies []string     `json:"violated-policies" doc:"The names of the limits that refuse. No names where only another hit of an atomic batch was refused."`
-	Allowed          bool         `json:"allowed" doc:"Always false."`
+	Allowed          bool         `json:"allowed" doc:"Always false, because a hit that is admitted is answered with a Decision."`
 	Customer         string       `json:"customer" doc:"The customer's key."`
 	Meter            string       `json:"meter" doc:"The meter's key."`
 	Cost             int64        `json:"cost" doc:"Units that the request asked for. No unit was charged."`

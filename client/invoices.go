@@ -54,7 +54,7 @@ type Line struct {
 	Quantity    int64      `json:"quantity" doc:"Units of the meter, the included ones among them. Of a correction, the units that changed. 0 if the line counts no units."`
 	Included    int64      `json:"included" doc:"Units that the price gives free in the time of the line. 0 if the line counts no units."`
 	PlanVersion int        `json:"plan_version" doc:"The number of the plan version that prices the line."`
-	Tiers       []TierLine `json:"tiers" doc:"The tiers that units fall in, each with its exact amount. Empty if the model has no tiers."`
+	Tiers       []TierLine `json:"tiers" doc:"The tiers that units fall in, each with its exact amount. Of a correction, the tiers of the units of billed_before and of quantity together. Empty if the model has no tiers."`
 	AmountMinor int64      `json:"amount_minor" doc:"The amount of the line in minor units, without exclusive taxes. Below 0 if the line gives money back."`
 	OfInvoice   *string    `json:"of_invoice" doc:"The id of the invoice that the line corrects or credits, or null."`
 
@@ -62,10 +62,12 @@ type Line struct {
 	PackageSize  *int64     `json:"package_size" doc:"Units in a package. Each begun package beyond the included units costs package_price. Of usage and corrections by model package, else null."`
 	PackagePrice *string    `json:"package_price" doc:"The price of a package in major units, a decimal number. Of usage and corrections by model package, else null."`
 	Level        *LineLevel `json:"level" doc:"The level that is billed, of usage of a level meter, else null. quantity is this level, rounded to whole units."`
-	Applied      *string    `json:"applied" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
+	Applied      *string    `json:"applied" enum:"minimum,maximum" doc:"Of usage and corrections: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
 
 	Part       *Part  `json:"part" doc:"The part of a whole period that the line covers. Null if the line covers all of it, and of charges and credit notes."`
-	WholeMinor *int64 `json:"whole_minor" doc:"What the whole period costs, of which the line has its part: of base and unused the base price, of minimum the plan's minimum, of usage the minimum or maximum that was applied. Else null."`
+	WholeMinor *int64 `json:"whole_minor" doc:"What the whole period costs, of which the line has its part: of base and unused the base price, of minimum the plan's minimum, of usage and corrections the minimum or maximum that was applied. Else null."`
+
+	BilledBefore *BilledBefore `json:"billed_before,omitempty" doc:"What was billed before a correction. The amount of the line is the cost of the units of billed_before and of quantity together, less billed_before.amount_minor. Absent for other lines."`
 
 	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment, the key of the test clock that the customer lives by. Else absent."`
 }
@@ -74,6 +76,13 @@ type Line struct {
 type LineLevel struct {
 	By    string `json:"by" enum:"average,peak,last" doc:"The level of the billing period that is billed."`
 	Exact string `json:"exact" doc:"The level in units, a decimal number with 6 digits after the point."`
+}
+
+// BilledBefore is what was billed of a line before it was corrected.
+type BilledBefore struct {
+	Quantity      int64 `json:"quantity" doc:"The units of the corrected line, with all corrections before this one."`
+	AmountMinor   int64 `json:"amount_minor" doc:"What the corrected line and all corrections before this one came to, in minor units."`
+	CreditedMinor int64 `json:"credited_minor" doc:"What credit notes took of amount_minor. If the cost of all units is less, credited_minor counts instead of the cost."`
 }
 
 // Part is a part [From, To) of the whole [OfFrom, OfTo).

@@ -93,7 +93,7 @@ type Books struct {
 
 // Health is whether a node serves.
 type Health struct {
-	Status string `json:"status" doc:"The state of the node. GET /livez answers ok, and GET /readyz answers ready or degraded."`
+	Status string `json:"status" enum:"ok,ready,degraded" doc:"The state of the node. GET /livez answers ok, and GET /readyz answers ready or degraded."`
 	Reason string `json:"reason,omitempty" doc:"Why the node is degraded."`
 }
 

@@ -20,7 +20,7 @@ type Archived struct {
 
 // Check is one thing that must hold for all rows of a kind.
 type Check struct {
-	Name     string         `json:"name" enum:"charged_is_booked,caps_count_booked,usage_is_billed,units_are_billed,lines_are_totals,rated_is_billed,periods_are_chained,numbers_have_no_gap,digests_match,adjustments_are_claimed,lines_are_given_back_once,due_is_settled,paid_out_is_paid_in,credits_add_up,periods_can_close,changes_exist" doc:"The name of the check, which never changes. The guide's page on reconcile says what each check means."`
+	Name     string         `json:"name" enum:"charged_is_booked,caps_count_booked,usage_is_billed,units_are_billed,lines_are_totals,rated_is_billed,periods_are_chained,numbers_have_no_gap,digests_match,adjustments_are_claimed,lines_are_given_back_once,due_is_settled,paid_out_is_paid_in,credits_add_up,periods_can_close,terms_agree,changes_exist" doc:"The name of the check, which never changes. The guide's page on reconcile says what each check means."`
 	Checked  int64          `json:"checked" doc:"How many customers' meters, counters, invoices, customers or sellers were looked at."`
 	Rows     int64          `json:"rows" doc:"The number of rows for which the check does not hold. 0 if the check holds."`
 	Examples []Disagreement `json:"examples" maxItems:"10" doc:"The first rows for which the check does not hold."`

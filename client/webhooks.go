@@ -21,7 +21,7 @@ type Webhook struct {
 	OldUntil     *time.Time `json:"old_secret_until" doc:"The instant until which the previous secret signs, too, RFC 3339 in UTC. Null if there is no such secret."`
 	FailingSince *time.Time `json:"failing_since" doc:"The instant since which no event could be delivered, RFC 3339 in UTC. Null if the last delivery was accepted."`
 	DisabledAt   *time.Time `json:"disabled_at" doc:"The instant at which the webhook was disabled, RFC 3339 in UTC. Null if the webhook is not disabled."`
-	DisabledFor  *string    `json:"disabled_for" doc:"The reason why the webhook is disabled, or null.\n- gone: the receiver answered 410.\n- failing: nothing could be delivered for 5 days."`
+	DisabledFor  *string    `json:"disabled_for" enum:"gone,failing" doc:"The reason why the webhook is disabled, or null.\n- gone: the receiver answered 410.\n- failing: nothing could be delivered for 5 days."`
 }
 
 // NewWebhook is a webhook with a secret that was just made.

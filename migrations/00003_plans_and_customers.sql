@@ -137,27 +137,43 @@ CREATE TABLE limit_rates (
     PRIMARY KEY (customer_id, limit_name)
 );
 
--- Changes of plan that wait for the end of a billing period.
--- at: from when on the plan counts, µs by the customer's clock. until: what end it waits for, which
--- may move. From at on the row counts as if it were written in customers, until somebody does that.
--- joined_version: the newest when the change was scheduled. former: that plan's interval is another,
--- so the former periods of the customer end at at, too. clock_id: the customer's test clock. done: the
--- clock has shown at once, so the change counts even where the clock is set back.
-CREATE TABLE scheduled_changes (
-    customer_id    bigint  PRIMARY KEY REFERENCES customers (id) ON DELETE CASCADE,
-    clock_id       integer,
+-- What customers were on, are on and will be on. Rows are inserted and stay, except for the one that waits.
+-- All instants are µs since the Unix epoch, by the customer's clock. The columns of customers have the
+-- newest row that does not wait; the check terms_agree of reconcile holds that.
+-- change:     of the write, and how: the order of a customer's rows. A scheduled change has the number of
+--             the last write that moved it, and comes after what that write was itself.
+-- how:        named (the customer was made or named), now (the billing period ended at from_at),
+--             limits_now (prices count from the next period on), resume (billing began again), or what a
+--             scheduled change waits for: period_end, base_end
+-- limits_at:  the limits and the pin count from here on
+-- from_at:    the row prices the periods that begin here or later, until a later row does
+-- waits:      it is a scheduled change that nobody has written into customers yet. It counts from limits_at
+--             on all the same. A customer has one at most.
+-- clock_id, reached: of a row that waits, the customer's test clock, and the change at which the clock showed
+--             limits_at: the row counts from then on, also if the clock is set back
+-- former:     of a row that waits, the plan's interval is another, so that former_periods of the customer
+--             have an end at limits_at
+CREATE TABLE customer_terms (
+    customer_id    bigint  NOT NULL REFERENCES customers (id) ON DELETE CASCADE,
     change         bigint  NOT NULL,
-    at             bigint  NOT NULL,
-    until          text    NOT NULL CHECK (until IN ('period_end', 'base_end')),
+    how            text    NOT NULL CHECK (how IN ('named', 'now', 'limits_now', 'resume', 'period_end', 'base_end')),
+    limits_at      bigint  NOT NULL,
+    from_at        bigint  NOT NULL,
+    waits          boolean NOT NULL DEFAULT false,
+    clock_id       integer,
+    reached        bigint,
+    former         boolean NOT NULL DEFAULT false,
     plan_id        integer NOT NULL REFERENCES plans (id),
     joined_version integer NOT NULL,
     pinned_version integer,
-    former         boolean NOT NULL DEFAULT false,
-    done           boolean NOT NULL DEFAULT false
+    timezone       text    NOT NULL,
+    billing_anchor text    NOT NULL,
+    PRIMARY KEY (customer_id, change, how)
 );
-CREATE INDEX scheduled_changes_at ON scheduled_changes (at) WHERE clock_id IS NULL;
-CREATE INDEX scheduled_changes_clock ON scheduled_changes (clock_id, at) WHERE clock_id IS NOT NULL;
-CREATE INDEX scheduled_changes_done ON scheduled_changes (customer_id) WHERE done;
+CREATE UNIQUE INDEX customer_terms_waits ON customer_terms (customer_id) WHERE waits;
+CREATE INDEX customer_terms_due ON customer_terms (limits_at) WHERE waits AND clock_id IS NULL;
+CREATE INDEX customer_terms_clock ON customer_terms (clock_id, limits_at) WHERE waits AND clock_id IS NOT NULL;
+CREATE INDEX customer_terms_reached ON customer_terms (customer_id) WHERE waits AND reached IS NOT NULL;
 
 -- Plans that customers asked for, and were not given by that. at: when each was last told by an
 -- event, µs by the customer's clock.
@@ -196,5 +212,5 @@ CREATE TABLE erasures (
 );
 
 -- +goose Down
-DROP TABLE erasures, forgotten, caps, plan_requests, scheduled_changes, limit_rates, overrides, customers, test_clocks, drafts,
+DROP TABLE erasures, forgotten, caps, plan_requests, customer_terms, limit_rates, overrides, customers, test_clocks, drafts,
     plan_versions, plans, meters;

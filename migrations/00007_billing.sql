@@ -6,21 +6,6 @@
 
 -- +goose Up
 
--- Append-only: what prices a customer's periods. A row counts for the periods that start at
--- from_at or later, until a row of a newer change does. at: when it was written.
-CREATE TABLE customer_terms (
-    customer_id    bigint  NOT NULL REFERENCES customers (id) ON DELETE CASCADE,
-    change         bigint  NOT NULL,
-    from_at        bigint  NOT NULL,
-    at             bigint  NOT NULL,
-    plan_id        integer NOT NULL REFERENCES plans (id),
-    joined_version integer NOT NULL,
-    pinned_version integer,
-    timezone       text    NOT NULL,
-    billing_anchor text    NOT NULL,
-    PRIMARY KEY (customer_id, change)
-);
-
 -- Append-only: prices of a customer's own. price null: the plan's counts again.
 CREATE TABLE customer_prices (
     customer_id bigint NOT NULL REFERENCES customers (id) ON DELETE CASCADE,
@@ -206,4 +191,4 @@ CREATE TABLE owed_calls (
 
 -- +goose Down
 DROP TABLE owed_calls, clock_calls, open_periods, periods, billing_accounts, seller_calls, seller_skips, seller_numbers, sellers,
-    customer_prices, customer_terms;
+    customer_prices;

@@ -64,7 +64,7 @@ CREATE INDEX invoices_nameless ON invoices ((document #>> '{seller,key}'), custo
     WHERE status = 'draft' AND held IS NOT NULL AND document #>> '{seller,name}' = '';
 
 -- tiers: as billing.Line shows them. part: billing.Part, if the line covers no whole period. whole_minor: what the whole costs. of_invoice: what a correction or credit corrects.
--- billed_before: of a correction, the quantity that was billed before it.
+-- billed_before: billing.Before, of a correction.
 -- unit_price: of model per_unit. package_size, package_price: of model package. Both as the price
 -- says them, in major units. Tiers have theirs in tiers. applied: minimum or maximum, if that is the
 -- amount.
@@ -87,7 +87,7 @@ CREATE TABLE invoice_lines (
     amount_minor bigint  NOT NULL,
     of_invoice   uuid    REFERENCES invoices (id),
     of_line      integer,
-    billed_before bigint,
+    billed_before jsonb,
     unit_price    text,
     package_size  bigint,
     package_price text,
@@ -98,7 +98,8 @@ CREATE TABLE invoice_lines (
     level         text,
     part          jsonb,
     whole_minor   bigint,
-    PRIMARY KEY (invoice_id, n)
+    PRIMARY KEY (invoice_id, n),
+    CHECK ((kind = 'correction' AND of_line IS NULL) = (billed_before IS NOT NULL))
 );
 CREATE INDEX invoice_lines_of ON invoice_lines (of_invoice) WHERE of_invoice IS NOT NULL;
 CREATE INDEX invoice_lines_base ON invoice_lines (base_invoice) WHERE base_invoice IS NOT NULL;

@@ -40,9 +40,17 @@ func TestBinary(t *testing.T) {
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 		return cmd, ended
 	}
-	for range 8 { // each gets a little further, or not
+	for calls := range 8 { // each is killed a call later than the one before
+		killAt := w.stripe.asked() + calls + 1
 		cmd, ended := start()
-		time.Sleep(60 * time.Millisecond)
+		testkit.Eventually(t, "the bridge calls Stripe", func() bool {
+			select {
+			case err := <-ended:
+				t.Fatalf("it ended by itself: %v\n%s", err, out.String())
+			default:
+			}
+			return w.stripe.asked() >= killAt
+		})
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatalf("it ended by itself: %v\n%s", err, out.String())
 		}

@@ -76,6 +76,13 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(a.body)
 }
 
+// asked returns how many requests Stripe has answered.
+func (l *ledger) asked() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.requests
+}
+
 // ask is what stripe-mock answers.
 func (l *ledger) ask(r *http.Request, body []byte) answer {
 	request, err := http.NewRequestWithContext(r.Context(), r.Method, l.mock+r.URL.RequestURI(), bytes.NewReader(body))

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -151,8 +150,11 @@ type window struct {
 	node    *testNode
 	cookies []*http.Cookie
 	shown   pageView
-	mu      sync.Mutex
-	said    []string // by the console: errors and warnings
+
+	mu     sync.Mutex              // guards what follows
+	said   []string                // by the console: errors and warnings
+	page   context.Context         // ends when a script of the open page throws
+	failed context.CancelCauseFunc // ends page
 }
 
 // browserNames are the programs that can run the tests, the quickest one first.
@@ -196,6 +198,7 @@ func openWindow(t testing.TB, n *testNode) *window {
 		t.Fatal(err)
 	}
 	w := &window{t: t, ctx: ctx, node: n}
+	w.leaves()
 	console := chromedp.Console(ctx)
 	go func() {
 		for m, err := range console {
@@ -203,13 +206,32 @@ func openWindow(t testing.TB, n *testNode) *window {
 				return
 			}
 			if m.Type == "error" || m.Type == "warning" || m.IsException() {
-				w.mu.Lock()
-				w.said = append(w.said, fmt.Sprint(m.Type, " ", m.Source, " ", m.Text, " ", m.URL))
-				w.mu.Unlock()
+				w.hears(m)
 			}
 		}
 	}()
 	return w
+}
+
+// hears notes what the console says.
+func (w *window) hears(m chromedp.ConsoleMessage) {
+	text := fmt.Sprint(m.Type, " ", m.Source, " ", m.Text, " ", m.URL)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, text)
+	if m.IsException() {
+		w.failed(fmt.Errorf("a script of the page threw: %s", text))
+	}
+}
+
+// leaves forgets what the scripts of the open page threw, because another page is to be opened.
+func (w *window) leaves() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed != nil {
+		w.failed(nil)
+	}
+	w.page, w.failed = context.WithCancelCause(w.ctx)
 }
 
 // console is what was said since the last call.
@@ -264,51 +286,6 @@ func eval[T any](w *window, expression string) T {
 		w.t.Fatalf("%s: %v", expression[:min(len(expression), 80)], err)
 	}
 	return value
-}
-
-// until waits until an expression is true.
-func (w *window) until(what, expression string) {
-	w.t.Helper()
-	ctx, done := w.step()
-	defer done()
-	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testkit.Patience)))
-	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // the document was replaced while it was asked
-		_, err = chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testkit.Patience)))
-	}
-	if err != nil {
-		w.t.Fatalf("waited in vain for %s: %v; console: %q", what, err, w.console())
-	}
-}
-
-// passes lets time pass by the page's own timers. Those that were to fire meanwhile have fired then.
-func (w *window) passes(d time.Duration) {
-	w.t.Helper()
-	eval[bool](w, fmt.Sprintf(`new Promise(done => setTimeout(() => done(true), %d))`, d.Milliseconds()))
-}
-
-// happens does something, and waits until an expression is true, or was: what passes soon may be over
-// before a slow browser is asked.
-func (w *window) happens(what, expression string, do func()) {
-	w.t.Helper()
-	eval[int](w, `(() => {
-		window.happened = false;
-		const look = () => { window.happened ||= !!(`+expression+`) };
-		new MutationObserver(look).observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
-		return 0;
-	})()`)
-	do()
-	w.until(what, `window.happened`)
-}
-
-// settles is until for a page that may be loaded again meanwhile.
-func (w *window) settles(what, expression string) {
-	w.t.Helper()
-	testkit.Eventually(w.t, what, func() bool {
-		ctx, done := w.step()
-		defer done()
-		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
-		return err == nil && is
-	})
 }
 
 // as gives the window the session of a customer, of a key of a scope, or none.
@@ -394,6 +371,7 @@ func (w *window) look(width int64, scheme, path string) {
 	if strings.HasPrefix(path, "/") {
 		path = w.node.url + path
 	}
+	w.leaves()
 	w.do("open "+path, chromedp.Navigate(path))
 	eval[bool](w, `document.fonts.ready.then(() => true)`)
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -63,6 +66,43 @@ func TestPlantedPageFaultsAreFound(t *testing.T) {
 				t.Errorf("%s: %q is not found:\n%s", v, fault, found)
 			}
 		}
+	}
+}
+
+// noted is a test that keeps why it was failed, and ends the goroutine that failed it.
+type noted struct {
+	testing.TB
+	why string
+}
+
+func (n *noted) Helper() {}
+
+func (n *noted) Fatalf(format string, args ...any) {
+	n.why = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// TestAScriptThatThrowsEndsTheWait holds that a test does not wait for a page whose script has ended, and names
+// what the script threw.
+func TestAScriptThatThrowsEndsTheWait(t *testing.T) {
+	t.Parallel()
+	w := openWindow(t, start(t, ""))
+	for name, wait := range map[string]func(what, expression string){"until": w.until, "settles": w.settles} {
+		w.look(1280, "light", "/playground")
+		wait("what is there", `document.readyState === "complete"`)
+		eval[int](w, `setTimeout(() => { throw new Error("planted") });0`)
+		failed := &noted{TB: t}
+		w.t = failed
+		var waiting sync.WaitGroup
+		waiting.Go(func() { wait("what never comes", "false") })
+		waiting.Wait()
+		w.t = t
+		if !strings.Contains(failed.why, "what never comes") || !strings.Contains(failed.why, "planted") {
+			t.Errorf("%s: %q", name, failed.why)
+		}
+		wait("what was there before", `document.readyState === "complete"`)
+		w.look(1280, "light", "/playground")
+		wait("what is there again", `document.readyState === "complete"`)
 	}
 }
 

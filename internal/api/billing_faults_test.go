@@ -233,6 +233,7 @@ func TestWrongStates(t *testing.T) {
 		{"POST", one + "/payments/1/reverse", `{"reason":"x","id":"r"}`, "404"},
 		{"POST", one + "/payments/0/reverse", `{"reason":"x","id":"r"}`, "404"},
 		{"POST", one + "/payments/x/reverse", `{"reason":"x","id":"r"}`, "404"},
+		{"POST", one + "/payments/2147483648/reverse", `{"reason":"x","id":"r"}`, "404"},
 		{"POST", one + "/payments/99999999999999999999/reverse", `{"reason":"x","id":"r"}`, "404"},
 		{"POST", one + "/payments/1/reverse", `{"id":"r"}`, "422 reason"},
 		{"POST", one + "/payments/1/reverse", `{"reason":"x"}`, "422 id"},
@@ -256,6 +257,13 @@ func TestWrongStates(t *testing.T) {
 	n.want(201, "POST", one+"/credit-notes", `{"lines":[{"n":1,"amount_minor":1},{"n":2,"amount_minor":10}],"reason":"x","to":"outside","id":"c"}`)
 	n.refused(state(one, map[string]string{"finalize": "409", "pay": "409", "void": "409", "credit": "409", "outside": "409"}))
 
+	page := n.want(200, "GET", "/v1/invoices.csv?test_clock=any&limit=1", "") // the invoice has two notes by now
+	next, isLink := strings.CutPrefix(page.header.Get("Link"), "<")
+	next, isNext := strings.CutSuffix(next, `>; rel="next"`)
+	if !isLink || !isNext || n.want(200, "GET", next, "").text == page.text {
+		t.Errorf("the next page is %q", page.header.Get("Link"))
+	}
+
 	const nothing = "/v1/invoices/00000000-0000-4000-8000-000000000000"
 	n.refused(append(state(nothing, map[string]string{"finalize": "404", "pay": "404", "void": "404", "credit": "404"}), []wrong{
 		{"GET", nothing, "", "404"},
@@ -263,6 +271,8 @@ func TestWrongStates(t *testing.T) {
 		{"GET", nothing + "/lines/1/usage", "", "404"},
 		{"GET", one + "/lines/9/usage", "", "404"},
 		{"GET", one + "/lines/x/usage", "", "404"},
+		{"GET", one + "/lines/01/usage", "", "404"},
+		{"GET", one + "/lines/%2B1/usage", "", "404"},
 		{"GET", "/v1/invoices?status=open", "", "422 status"},
 		{"GET", "/v1/invoices?from=monday", "", "422 from"},
 		{"GET", "/v1/invoices?customer=nobody", "", "404"},

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +42,27 @@ func (n *node) holdType(op *openapi3.Operation, got reply) {
 		n.t.Errorf("%s: %v\n%s", rt.ID, err, got.text)
 	}
 }
+
+// holdHeaders names the operation and the header if an answer has a header that the document does not have for the answer, or
+// if an answer lacks the ETag of its kind.
+func (n *node) holdHeaders(op *openapi3.Operation, of *openapi3.Response, got reply) {
+	n.t.Helper()
+	documented := make(map[string]bool)
+	for name := range of.Headers {
+		documented[http.CanonicalHeaderKey(name)] = true
+	}
+	for name := range got.header {
+		if !documented[name] && !slices.Contains(ofHTTP, name) {
+			n.t.Errorf("the operation %s answers %d with the header %s, which the document does not have for this answer", op.OperationID, got.status, name)
+		}
+	}
+	if documented["Etag"] && got.header.Get("ETag") == "" {
+		n.t.Errorf("the operation %s answers %d without the ETag that the document has for this answer", op.OperationID, got.status)
+	}
+}
+
+// ofHTTP are headers of HTTP and of browsers, which say nothing of an operation.
+var ofHTTP = []string{"Cache-Control", "Connection", "Content-Length", "Content-Security-Policy", "Content-Type", "Date", "Vary", "X-Content-Type-Options"}
 
 // routesByID returns all routes, by the ids of their operations.
 var routesByID = sync.OnceValue(func() map[string]serve.Route {

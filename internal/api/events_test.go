@@ -199,7 +199,7 @@ func TestEventsOfNodes(t *testing.T) {
 	for i := range 8 {
 		by := []*node{n, other}[i%2]
 		all.Go(func() {
-			if err := by.store.ApplyScheduled(t.Context(), "acme"); err != nil {
+			if err := by.store.Settle(t.Context(), "acme"); err != nil {
 				t.Error(err)
 			}
 		})

@@ -90,8 +90,8 @@ func TestLinesSayTheirPrice(t *testing.T) {
 	}
 	_, rows, _ := n.text("GET", path+".csv", "")
 	for _, row := range []string{
-		",200,2.00,,0.050,,,,,,,,,,,,,\r\n", ",600,6.00,,,1000,2,,,,,,,,,,,\r\n",
-		",up to 5: 5 × 1.00 + 0.5 = 5.5; above 5: 4 × 0.1 = 0.4,maximum,,,,,,,,560,5.60\r\n", ",0,0.00,,3,,,,,,,,,,,,,\r\n",
+		",200,2.00,,0.050,,,,,,,,,,,,,,,,,,\r\n", ",600,6.00,,,1000,2,,,,,,,,,,,,,,,,\r\n",
+		",up to 5: 5 × 1.00 + 0.5 = 5.5; above 5: 4 × 0.1 = 0.4,maximum,,,,,,,,560,5.60,,,,,\r\n", ",0,0.00,,3,,,,,,,,,,,,,,,,,,\r\n",
 	} {
 		if !strings.Contains(rows, row) {
 			t.Errorf("the CSV lacks %q: %s", row, rows)

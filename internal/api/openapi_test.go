@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
+	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/events"
+	"quotad/internal/webhooks"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
@@ -170,6 +174,71 @@ func checkPropertiesAreDescribed(t *testing.T) {
 			if properties[name].Description == "" {
 				t.Errorf("the property %s.%s has no description: add a doc tag to its field", schema, name)
 			}
+		}
+	}
+}
+
+// TestDocumentHasClosedSets fails for a text of a response whose values are all known to the code, and not to the document.
+func TestDocumentHasClosedSets(t *testing.T) {
+	t.Parallel()
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI("test"))
+	check(t, err)
+	valuesOf := func(schema, property string) (words []string) {
+		p := doc.Components.Schemas[schema].Value.Properties[property].Value
+		if p.Type.Is("array") {
+			p = p.Items.Value
+		}
+		known, _ := p.Extensions["x-extensible-enum"].([]any)
+		for _, word := range known {
+			words = append(words, word.(string))
+		}
+		return words
+	}
+	for property, want := range map[string][]string{
+		"Health.status":        {"ok", string(serve.StateReady), string(serve.StateDegraded)},
+		"EventData.kind":       {billing.KindPeriod, billing.KindOpening, billing.KindCreditNote, billing.CreditPromotional, billing.CreditPaid, billing.CreditCarried, billing.PaymentMoney, billing.PaymentCredits},
+		"EventData.reason":     {webhooks.Gone, webhooks.Failing},
+		"Webhook.disabled_for": {webhooks.Gone, webhooks.Failing},
+		"Webhook.types":        events.Types,
+		"Cap.reason":           {accounts.CapNoBound, accounts.CapNoPeriod},
+		"Line.applied":         {billing.AppliedMinimum, billing.AppliedMaximum},
+		"Refusal.type":         {respond.QuotaExceeded},
+		"Books.disagreeing":    valuesOf("Check", "name"),
+	} {
+		schema, name, _ := strings.Cut(property, ".")
+		if got := valuesOf(schema, name); !slices.Equal(got, want) {
+			t.Errorf("%s: the document has %q, and the code %q", property, got, want)
+		}
+	}
+	// A name that has values in one response has values in each. Two names are also those of free texts.
+	_, responses := reachable(doc)
+	closed := map[string]bool{}
+	for pass := range 2 {
+		for schema := range responses {
+			for name, p := range doc.Components.Schemas[schema].Value.Properties {
+				has, free := len(valuesOf(schema, name)) > 0, name == "name" || name == "reason"
+				if closed[name] = closed[name] || has; pass == 1 && closed[name] && !has && !free && p.Value.Type.Includes("string") {
+					t.Errorf("%s.%s has no values, and %s has values in another schema", schema, name, name)
+				}
+			}
+		}
+	}
+}
+
+// TestDocumentHasRefusals fails unless a client can tell a refusal by deny_status=200 from what is admitted, by the first media type.
+func TestDocumentHasRefusals(t *testing.T) {
+	t.Parallel()
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI("test"))
+	check(t, err)
+	for path, method := range map[string]string{"/v1/hits": "POST", "/v1/customers/{key}/levels/{meter}": "PUT"} {
+		body := doc.Paths.Value(path).GetOperation(method).Responses.Status(200).Value.Content["application/json"].Schema.Value
+		if len(body.OneOf) != 2 || body.OneOf[0].Ref != "#/components/schemas/Decision" || body.OneOf[1].Ref != "#/components/schemas/Refusal" {
+			t.Errorf("%s %s answers 200 with %v", method, path, body.OneOf)
+		}
+	}
+	for schema, allowed := range map[string]bool{"Decision": true, "Reservation": true, "Refusal": false} {
+		if got := doc.Components.Schemas[schema].Value.Properties["allowed"].Value.Const; got != allowed {
+			t.Errorf("%s.allowed is always %v, and the document has %v", schema, allowed, got)
 		}
 	}
 }

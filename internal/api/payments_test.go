@@ -121,6 +121,9 @@ func TestReverseAPayment(t *testing.T) {
 	}
 	n.want(409, "POST", reverse, `{"reason":"bounced","id":"r2"}`)
 	n.want(404, "POST", path+"/payments/3/reverse", `{"reason":"bounced","id":"r3"}`)
+	for _, spelled := range []string{"01", "%2B1"} { // a number has one spelling, also under an id that was used
+		n.want(404, "POST", path+"/payments/"+spelled+"/reverse", `{"reason":"bounced","id":"r"}`)
+	}
 	n.want(409, "POST", path+"/pay", `{"amount_minor":1001}`)
 	n.want(200, "POST", path+"/pay", `{"amount_minor":1000,"reference":"again"}`)
 	n.standsAs(path, "paid paid 2380 open 0 2:payment 1380, 3:payment 1000 | 1:payment 1000")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/testkit"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -40,7 +41,7 @@ func (n *node) foreseeing(body string) string {
 func (n *node) snapshot(url string) (all string) {
 	n.t.Helper()
 	for _, table := range []string{
-		"customers", "customer_terms", "scheduled_changes", "billing_accounts", "open_periods", "periods", "invoices", "invoice_lines",
+		"customers", "customer_terms", "billing_accounts", "open_periods", "periods", "invoices", "invoice_lines",
 		"counters", "usage", "changes", "change_number", "audit", "credits", "charges", "sellers", "limit_rates",
 	} {
 		all += pgtest.Query[string](n.t, url,
@@ -151,7 +152,8 @@ func TestPreviewsBesideHits(t *testing.T) {
 }
 
 // A preview spends each credit once, and what its invoice gives back pays the upcoming one: all are due what came when nothing else
-// happened. The draft of the month before takes its credits first.
+// happened. The draft of the month before takes its credits first, and so do drafts that wait for their seller's name: none that
+// comes later is finalized before them.
 func TestPreviewsOfCredits(t *testing.T) {
 	t.Parallel()
 	n := scheduledNode(t, pgtest.NewDatabase(t))
@@ -161,15 +163,18 @@ func TestPreviewsOfCredits(t *testing.T) {
 		invoice := i.(map[string]any)
 		return fmt.Sprint(invoice["period_end"], ": ", invoice["credits_minor"], ", ", invoice["amount_due_minor"], "; ")
 	}
-	for customer, plan := range map[string]string{"credited": "small", "year": "dear"} {
+	n.want(201, "PUT", "/v1/sellers/later", `{"name":"Later","prefix":"L-"}`)
+	n.exec(`UPDATE sellers SET name = '' WHERE key = 'later'`)
+	for customer, plan := range map[string]string{"credited": "small", "year": "dear", "waiting": "small"} {
 		n.want(201, "PUT", "/v1/customers/"+customer, `{"name":"C","plan":"`+plan+`","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
-		n.bill(200, customer, `{"buyer":{"name":"B"},"taxes":[{"name":"VAT","percent":"21"}]}`)
+		n.bill(200, customer, `{"buyer":{"name":"B"},"seller":"`+map[bool]string{true: "later", false: "default"}[customer == "waiting"]+
+			`","taxes":[{"name":"VAT","percent":"21"}]}`)
 	}
 	n.settled("2026-02-27T00:00:00Z")
 	n.want(201, "POST", "/v1/customers/credited/credits", `{"amount_minor":1777,"currency":"USD","kind":"promotional","id":"k"}`)
+	n.want(201, "POST", "/v1/customers/waiting/credits", `{"amount_minor":4000,"currency":"USD","kind":"promotional","id":"w"}`)
 	n.settled("2026-03-01T00:30:00Z")
-	for _, customer := range []string{"credited", "year"} {
-		to := map[string]string{"credited": "large", "year": "small"}[customer]
+	for customer, to := range map[string]string{"credited": "large", "year": "small", "waiting": "large"} {
 		got := n.want(200, "POST", "/v1/customers/"+customer+"/preview", `{"plan":"`+to+`","change":"now"}`)
 		foreseen[customer] = due(got.json["invoice"]) + due(got.json["upcoming"])
 		tag := n.want(200, "GET", "/v1/customers/"+customer, "").header.Get("ETag")
@@ -177,6 +182,10 @@ func TestPreviewsOfCredits(t *testing.T) {
 			"If-Match", tag)
 	}
 	n.settled("2026-04-02T00:00:00Z")
+	n.want(200, "PUT", "/v1/sellers/later", `{"name":"Later","prefix":"L-"}`, "If-Match", "*")
+	testkit.Eventually(t, "the invoices that waited are finalized", func() bool {
+		return len(n.want(200, "GET", "/v1/invoices?test_clock=any&status=draft", "").items()) == 0
+	})
 	for customer, was := range foreseen {
 		came := ""
 		for _, i := range n.want(200, "GET", "/v1/customers/"+customer+"/invoices", "").json["items"].([]any) {

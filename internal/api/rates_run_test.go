@@ -201,7 +201,7 @@ func (w *ratedWorld) putCustomer(c *ratedCustomer, plan string, pin int) {
 	if plan == c.plan && pin == c.pinned {
 		return
 	}
-	at := w.instant(c, `SELECT at FROM customer_terms WHERE customer_id = (SELECT id FROM customers WHERE key = $1) ORDER BY change DESC LIMIT 1`, c.key)
+	at := w.instant(c, `SELECT limits_at FROM customer_terms WHERE customer_id = (SELECT id FROM customers WHERE key = $1) ORDER BY change DESC LIMIT 1`, c.key)
 	w.ended(c, at)
 	if c.pinned = pin; plan != c.plan {
 		c.plan, c.joined = plan, len(w.plans[plan])

@@ -126,7 +126,7 @@ func TestReconcileAgrees(t *testing.T) {
 // tables are those that faults are planted in.
 var tables = []string{
 	"counters", "usage", "adjustments", "periods", "open_periods", "billing_accounts", "invoices", "invoice_lines", "line_adjustments", "open_adjustments",
-	"charges", "credits", "credit_entries", "sellers", "payments", "note_money", "unpaid_invoices",
+	"charges", "credits", "credit_entries", "sellers", "payments", "note_money", "unpaid_invoices", "customer_terms",
 }
 
 // columns are the columns of a table that can be written.
@@ -347,7 +347,12 @@ func TestReconcileFinds(t *testing.T) {
 				"adjustments_are_claimed", "-1 units",
 			},
 			{
-				"where a correction starts", `UPDATE invoice_lines SET billed_before = billed_before + 1 WHERE invoice_id =` + next +
+				"where a correction starts", `UPDATE invoice_lines SET billed_before = jsonb_set(billed_before, '{quantity}', to_jsonb((billed_before->>'quantity')::bigint + 1)) WHERE invoice_id =` + next +
+					`AND kind = 'correction' AND meter = 'requests'`,
+				"digests_match rated_is_billed", "number:",
+			},
+			{
+				"what a correction takes off", `UPDATE invoice_lines SET billed_before = jsonb_set(billed_before, '{amount_minor}', '1') WHERE invoice_id =` + next +
 					`AND kind = 'correction' AND meter = 'requests'`,
 				"digests_match rated_is_billed", "number:",
 			},
@@ -366,6 +371,10 @@ func TestReconcileFinds(t *testing.T) {
 			{
 				"a period that cannot be closed", `UPDATE open_periods SET blocked = 'the plan is unreadable' WHERE customer_id =` + acme,
 				"periods_can_close", "unreadable",
+			},
+			{
+				"a customer is on a pin that is not billed", `UPDATE customer_terms SET pinned_version = 1 WHERE customer_id =` + acme,
+				"terms_agree", "newest terms",
 			},
 		}) {
 		t.Run(c.name, func(t *testing.T) {

@@ -56,6 +56,8 @@ func TestResetsLookAhead(t *testing.T) {
 	n.want(201, "PUT", "/v1/plans/after", `{"apply_to":"all",`+plan[1:]+pace+`200}]}`, "If-Match", tag)
 	ahead["pace"] = "2026-02-01T00:24:00Z"
 	resets("after an edit of the other plan", ahead)
+	n.setTo("2026-01-31T23:20:00Z") // the change counts from its own instant, however often the clock is set before that
+	resets("after the clock was set", ahead)
 	n.want(200, "PUT", "/v1/test-clocks/clock", `{"now":"`+change+`"}`)
 	resets("at the change", map[string]any{
 		"kept": "2026-02-05T00:00:00Z", "window": nil, "stock": nil, "log": "2026-02-01T01:00:00Z", "pace": ahead["pace"],

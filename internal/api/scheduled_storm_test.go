@@ -46,7 +46,7 @@ func TestScheduledStorm(t *testing.T) {
 		check(t, of.server.Catalog.CatchUp(t.Context(), max(n.server.Catalog.Applied(), nodes[1].server.Catalog.Applied())))
 	}
 	waits, next, got := "", "1000", n.do("GET", ofScheduled, "")
-	if rows := pgtest.Query[int](t, n.database, `SELECT count(*) FROM scheduled_changes`); rows != map[int]int{200: 1, 404: 0}[got.status] {
+	if rows := pgtest.Query[int](t, n.database, `SELECT count(*) FROM customer_terms WHERE waits`); rows != map[int]int{200: 1, 404: 0}[got.status] {
 		t.Errorf("%d rows, %s", rows, got.text)
 	}
 	if got.status == 200 {

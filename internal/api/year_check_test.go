@@ -138,8 +138,8 @@ func (c *guest) know(invoices []yearInvoice) {
 			c.group.t.Fatalf("%s: number %q of %s, which %s has", c.Key, i.Number, text, of)
 		case i.Number != "":
 			c.group.number[i.Number] = i.ID
-			if !taken && i.shown.Kind != "credit_note" {
-				c.addsUp(i.ID)
+			if !taken {
+				c.addsUp(i)
 			}
 		}
 	}
@@ -154,19 +154,19 @@ func (c *guest) know(invoices []yearInvoice) {
 	}
 }
 
-// addsUp computes each line of an invoice from its paper alone.
-func (c *guest) addsUp(id string) {
+// addsUp computes each line of an invoice or credit note from its paper alone.
+func (c *guest) addsUp(i yearInvoice) {
 	c.group.t.Helper()
-	_, page, _ := c.group.text("GET", "/v1/invoices/"+id+".html", "")
+	_, page, _ := c.group.text("GET", "/v1/invoices/"+i.ID+".html", "")
 	lines, err := oracle.OnPaper(page, c.Exponent)
 	if err != nil {
-		c.fail("%s: %v", id, err)
+		c.fail("%s: %v", i.ID, err)
 	}
 	for _, line := range lines {
 		if line.Minor != line.Printed {
-			c.fail("the paper of %s prints %d, and its words come to %d: %s", id, line.Printed, line.Minor, line.Words)
+			c.fail("the paper of %s prints %d, and its words come to %d: %s", i.ID, line.Printed, line.Minor, line.Words)
 		}
-		c.group.done(fmt.Sprintf("a line computed from its paper: %t", line.FromWords))
+		c.group.done("line of a paper computed from " + line.From)
 	}
 }
 

@@ -1,6 +1,10 @@
 package billing
 
-import "quotad/client"
+import (
+	"slices"
+
+	"quotad/client"
+)
 
 // The kinds of invoices.
 const (
@@ -139,9 +143,9 @@ type Line struct {
 	Priced             // of a line of usage and of a correction
 	Applied     string // AppliedMinimum or AppliedMaximum of the price, if the amount is that one
 	AmountMinor int64
-	OfInvoice   string // the invoice that is corrected; of unused that goes on, the void one that had it
-	Before      int64  // of a correction: the quantity that was billed before it
-	OfLine      int    // of a credit note: the line that is credited
+	OfInvoice   string  // the invoice that is corrected; of unused that goes on, the void one that had it
+	Before      *Before // of a correction; nil on other lines, also on that of a note on a correction
+	OfLine      int     // of a credit note: the line that is credited
 	Level       LineLevel
 	Part        *Part  // of a whole period; nil: all of it, or the line is of no time
 	WholeMinor  *int64 // what the whole period costs, see client.Line; nil: no price of a whole period made the amount
@@ -150,6 +154,14 @@ type Line struct {
 	// empty on other lines.
 	BaseInvoice string
 	BaseLine    int
+}
+
+// Before is what was billed of a line before a correction of it. The correction's amount is what all units cost, Quantity and the
+// correction's own, or CreditedMinor if that is more, less AmountMinor.
+type Before struct {
+	Quantity      int64 `json:"quantity"`       // of the line, with all corrections so far
+	AmountMinor   int64 `json:"amount_minor"`   // what these came to
+	CreditedMinor int64 `json:"credited_minor"` // what credit notes took of that
 }
 
 // LineLevel is what a line of a level meter's usage bills: which level of the period, see
@@ -163,12 +175,6 @@ type Part struct {
 	OfFrom int64 `json:"of_from"`
 	OfTo   int64 `json:"of_to"`
 }
-
-// SamePart reports whether two parts, or two whole ones, are equal.
-func SamePart(p, other *Part) bool { return alike(p, other) }
-
-// SameWhole reports whether two prices of whole periods are equal.
-func SameWhole(minor, other *int64) bool { return alike(minor, other) }
 
 // What holds the amount of a line of usage.
 const (
@@ -198,8 +204,14 @@ type TierLine = client.TierLine
 // Units is a decimal number of units of a tier.
 type Units = client.Units
 
-// SameTier reports whether two tiers are equal.
-func SameTier(t, other TierLine) bool {
+// PricedAs reports whether two lines say the same of how their amounts come about.
+func (l *Line) PricedAs(other *Line) bool {
+	return l.Priced == other.Priced && l.Level == other.Level && l.Applied == other.Applied && l.Included == other.Included &&
+		slices.EqualFunc(l.Tiers, other.Tiers, sameTier) &&
+		alike(l.Part, other.Part) && alike(l.WholeMinor, other.WholeMinor) && alike(l.Before, other.Before)
+}
+
+func sameTier(t, other TierLine) bool {
 	return t.Quantity == other.Quantity && t.Amount == other.Amount && t.UnitPrice == other.UnitPrice &&
 		alike(t.UpTo, other.UpTo) && alike(t.FlatPrice, other.FlatPrice)
 }

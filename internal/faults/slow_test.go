@@ -47,8 +47,12 @@ var longSizes = slowSizes{
 	recovered: time.Second,
 }
 
-// slowHits is how many hits must have been answered in each part of a way.
-const slowHits = 60
+const (
+	// slowHits is how many hits must have been answered in each part of a way.
+	slowHits = 60
+	// slowTries is how many hits are answered at most until slowHits in a row heard what they are to hear.
+	slowTries = 100 * slowHits
+)
 
 // slow is a node beside a database that becomes slow in one way after the other, and what its callers
 // hear.
@@ -270,14 +274,30 @@ func (s *slow) signal(what syscall.Signal) {
 	}
 }
 
-// steady waits until so many hits in a row that were sent after an instant heard what they are to hear.
+// steady waits until so many hits in a row that were sent after an instant heard what they are to hear. It fails
+// the test when too many were answered without.
 func (s *slow) steady(after time.Time, wants func(*slowHit) string) {
 	s.t.Helper()
+	s.mu.Lock()
+	before := len(s.hits)
+	s.mu.Unlock()
 	testkit.Eventually(s.t, "hits hear what they are to hear, one after the other", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		last := s.hits[max(0, len(s.hits)-slowHits):]
-		return len(last) == slowHits && !slices.ContainsFunc(last, func(h slowHit) bool { return !h.sent.After(after) || h.outcome() != wants(&h) })
+		if len(last) == slowHits && !slices.ContainsFunc(last, func(h slowHit) bool { return !h.sent.After(after) || h.outcome() != wants(&h) }) {
+			return true
+		}
+		if len(s.hits)-before > slowTries {
+			heard := map[string]int{}
+			for _, h := range s.hits[before:] {
+				if h.outcome() != wants(&h) {
+					heard[fmt.Sprintf("%s instead of %s", h.outcome(), wants(&h))]++
+				}
+			}
+			s.t.Fatalf("of %d hits no %d in a row heard what they are to hear: %v", len(s.hits)-before, slowHits, heard)
+		}
+		return false
 	})
 }
 

@@ -1,6 +1,8 @@
 package plans
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"quotad/internal/quota/model"
@@ -56,6 +58,16 @@ func (h ClockHistory) Reached(at, after int64) (change int64) {
 		}
 	}
 	return 0
+}
+
+// Counts is the number of the change from which on a change of plan counts that the change after scheduled
+// for an instant: the one at which the clock showed the instant, or math.MaxInt64 while it has not. By
+// PostgreSQL's time the instant alone decides, and the number is after.
+func (h ClockHistory) Counts(at, after int64) (change int64) {
+	if h == nil {
+		return after
+	}
+	return cmp.Or(h.Reached(at, after), math.MaxInt64)
 }
 
 // PlanRates is what a limit was by the editions of a customer's plan, up to the one in force. The

@@ -134,6 +134,16 @@ const (
 	UntilBaseEnd   = "base_end"
 )
 
+// How a customer came to be on its terms, besides ChangeNow, ChangeLimitsNow, UntilPeriodEnd and
+// UntilBaseEnd.
+const (
+	TermsNamed  = "named"  // it was made, or was anonymous until then
+	TermsResume = "resume" // its billing began again
+)
+
+// WasScheduled reports whether terms are those of a scheduled change.
+func WasScheduled(how string) bool { return how == UntilPeriodEnd || how == UntilBaseEnd }
+
 // LeastNotice is how long before its instant a change is scheduled at the latest, µs: all nodes have to
 // hear of it.
 const LeastNotice = int64(2e6)

@@ -208,7 +208,7 @@ func (e *Engine) Failed(err error) {
 	}
 	lost := errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrOutcomeUnknown)
 	if lost || session.StateOf(err) != "" {
-		e.node.Troubles.Report(err, e.options.Stopwatch())
+		e.node.Troubles.ReportHit(err, e.options.Stopwatch())
 	}
 }
 

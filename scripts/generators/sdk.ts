@@ -18,6 +18,10 @@ const refused = await hitsCreate({ body: { ...body, cost: 200 } });
 must(refused.response?.status === 429 && refused.error !== undefined, "a hit above the limit is refused");
 must("limits" in refused.error && (refused.error.retry_after_ms ?? 0) > 0, "a refusal has its wait and limits");
 
+const told = await hitsCreate({ query: { deny_status: "200" }, body: { ...body, cost: 200 } });
+must(told.data?.allowed === false, "a refusal is told by 200, if the query says so");
+must(told.data["violated-policies"].length === 1 && told.data.limits.length === 2, "a refusal that is told by 200 has its type");
+
 const plans = await plansList({ query: { limit: 1 } });
 must(plans.data?.items[0]?.limits[0]?.algorithm === "fixed_window", "a list has its items");
 

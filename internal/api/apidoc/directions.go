@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 )
 
 // Clients send requests and receive responses, and each direction has rules of its own. A request with a member that quotad
@@ -26,7 +27,18 @@ func openResponses(schemas map[string]*huma.Schema, events []string) {
 	for _, name := range []string{"Event", "Delivery"} {
 		schemas[name].Properties["type"].Enum = values(events)
 	}
-	schemas["EventData"].Properties["status"].Enum = slices.Clone(schemas["Invoice"].Properties["status"].Enum)
+	data, kind := schemas["EventData"].Properties, func(of string) []any { return schemas[of].Properties["kind"].Enum }
+	data["status"].Enum = slices.Clone(schemas["Invoice"].Properties["status"].Enum)
+	data["kind"].Enum = slices.Concat(kind("Invoice"), kind("Credit"), kind("Payment"))
+	schemas["Books"].Properties["disagreeing"].Items.Enum = slices.Clone(schemas["Check"].Properties["name"].Enum)
+	for _, name := range []string{"Webhook", "NewWebhook"} {
+		schemas[name].Properties["types"].Items.Enum = values(events)
+	}
+	schemas["Refusal"].Properties["type"].Enum = values([]string{respond.QuotaExceeded})
+	schemas["NoRoom"].Properties["type"].Enum = values([]string{problem.KindDoesNotFit.TypeURI()})
+	for name, allowed := range map[string]bool{"Decision": true, "Reservation": true, "Refusal": false} {
+		extend(schemas[name].Properties["allowed"], literal, allowed)
+	}
 	var types []string
 	for _, k := range problem.Kinds {
 		types = append(types, k.TypeURI())
@@ -61,7 +73,11 @@ func open(s *huma.Schema) {
 	describeFeatures(s)
 }
 
-const extensibleEnum = "x-extensible-enum"
+// Members of schemas that huma does not have.
+const (
+	extensibleEnum = "x-extensible-enum"
+	literal        = "const"
+)
 
 func extend(s *huma.Schema, name string, value any) {
 	if s.Extensions == nil {

@@ -18,6 +18,13 @@ var headers = map[string]*huma.Param{
 	"ETag":             header("The version of what the response shows. Send it in If-Match to replace exactly this version.", textOf(`"3"`)),
 	"WWW-Authenticate": header("The authentication scheme, as RFC 6750 defines it.", textOf(`Bearer realm="quotad"`)),
 
+	"Location": header("The path of the reservation that was made, or of the documentation.", textOf("/v1/reservations/4711")),
+	"Link":     header("The link to the next page, with the relation next of RFC 8288. Absent on the last page.", textOf(`</v1/invoices.csv?cursor=x>; rel="next"`)),
+
+	"X-Quotad-Reason": header("Why the request is refused, for gateways. Absent if the request is admitted.",
+		oneOf("quota", "not-in-plan", "unknown-customer", "suspended", "ended", "outage")),
+	"X-Quotad-Detail": header("A sentence for the customer on why the request is refused, in UTF-8. Absent if the request is admitted.", textOf("Your plan does not include this.")),
+
 	"Retry-After":      header("The seconds to wait before the next attempt. Absent if no wait helps.", wholeOf(1)),
 	"RateLimit":        header("What is left of each limit and when the limit resets, as the IETF draft 10 of RateLimit defines it.", textOf(`"hourly";r=4999;t=3600`)),
 	"RateLimit-Policy": header("The limits that apply, as the IETF draft 10 of RateLimit defines it.", textOf(`"hourly";q=5000;w=3600`)),
@@ -34,6 +41,13 @@ func header(doc string, s *huma.Schema) *huma.Param { return &huma.Param{Descrip
 
 func textOf(example string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Examples: []any{example}}
+}
+
+// oneOf is a text of which the document has the values of today.
+func oneOf(words ...string) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	extend(s, extensibleEnum, values(words))
+	return s
 }
 
 func wholeOf(example int64) *huma.Schema {
@@ -53,7 +67,7 @@ func describeHeaders(op *huma.Operation, of *Operation, versioned bool) {
 		add("X-Request-Id")
 		code, _ := strconv.Atoi(status)
 		switch {
-		case code < http.StatusBadRequest && versioned:
+		case code < http.StatusBadRequest && code != http.StatusNoContent && versioned:
 			add("ETag")
 		case code == http.StatusUnauthorized, code == http.StatusForbidden:
 			add("WWW-Authenticate")
@@ -66,6 +80,7 @@ func describeHeaders(op *huma.Operation, of *Operation, versioned bool) {
 		if refused || waits(of, code) {
 			add("Retry-After")
 		}
+		add(of.Sends[code]...)
 	}
 }
 

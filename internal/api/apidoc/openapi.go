@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -252,7 +253,11 @@ func success(of *Operation, status int, schemas huma.Registry) *huma.Response {
 	case of.Response != nil:
 		schema := schemas.Schema(of.Response, true, "")
 		if of.Preview != nil && status == http.StatusOK {
-			schema = &huma.Schema{OneOf: []*huma.Schema{schema, schemas.Schema(of.Preview, true, "")}}
+			schema = &huma.Schema{
+				OneOf: []*huma.Schema{schema, schemas.Schema(of.Preview, true, "")},
+				// A discriminator needs a member that both have.
+				Description: "With `preview=true` a Line, which has the member n. Otherwise an Adjustment, which has no n.",
+			}
 		}
 		response.Content = content("application/json", schema)
 	case of.Media == "application/json":
@@ -287,30 +292,40 @@ func also(description, about string) string {
 func refusals(responses map[string]*huma.Response, of *Operation, schemas huma.Registry) {
 	refusal := schemas.Schema(reflect.TypeFor[client.Refusal](), true, "")
 	other := schemas.Schema(reflect.TypeFor[client.Problem](), true, "")
-	responses["429"].Content = content("application/problem+json", orProblem(of, http.StatusTooManyRequests, refusal, problem.KindQuotaExceeded, other))
+	refused := func(status int) map[string]*huma.MediaType {
+		return content("application/problem+json", orProblem(of, status, refusal, problem.KindQuotaExceeded, other))
+	}
+	responses["429"].Content = refused(http.StatusTooManyRequests)
 	responses["429"].Description = also(responses["429"].Description, "Quota exceeded ("+respond.QuotaExceeded+")")
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
 	if admitted := responses["200"]; admitted != nil {
-		said := refusal
-		if admitted.Content["application/json"] == nil { // of a gateway, which is told all problems so
-			said = &huma.Schema{AnyOf: []*huma.Schema{refusal, other}}
+		if body := admitted.Content["application/json"]; body != nil {
+			// Generators that read one media type of a response read this. The member allowed tells the bodies apart.
+			body.Schema = &huma.Schema{OneOf: []*huma.Schema{body.Schema, refusal}}
 		}
-		admitted.Content["application/problem+json"] = &huma.MediaType{Schema: said}
+		maps.Copy(admitted.Content, refused(http.StatusOK))
 		admitted.Description = also("Admitted", "Refused, with `deny_status=200`")
 	} else {
-		responses["200"] = &huma.Response{Description: "Refused, with `deny_status=200`", Content: content("application/problem+json", refusal)}
+		responses["200"] = &huma.Response{Description: "Refused, with `deny_status=200`", Content: refused(http.StatusOK)}
 	}
-	responses["403"].Content = content("application/problem+json", orProblem(of, http.StatusForbidden, refusal, problem.KindQuotaExceeded, other))
+	responses["403"].Content = refused(http.StatusForbidden)
 	responses["403"].Description = also(responses["403"].Description, "Refused, with `deny_status=403`")
 }
 
-// orProblem is a problem of its own schema, or another problem that the operation answers with the status: type tells which.
+// orProblem is a problem of its own schema, or another problem that the operation answers with the status, if there is one: type
+// tells which.
 func orProblem(of *Operation, status int, own *huma.Schema, kind *problem.Kind, other *huma.Schema) *huma.Schema {
 	by := &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{kind.TypeURI(): own.Ref}}
 	for _, k := range of.allProblems() {
 		if k.Status == status {
 			by.Mapping[k.TypeURI()] = other.Ref
 		}
+	}
+	for _, k := range of.RefusedBy {
+		by.Mapping[k.TypeURI()] = other.Ref
+	}
+	if len(by.Mapping) == 1 {
+		return own
 	}
 	return &huma.Schema{AnyOf: []*huma.Schema{own, other}, Discriminator: by}
 }

@@ -30,6 +30,9 @@ type Operation struct {
 	Refusable       bool            // a refusal is answered as deny_status says
 	DoesNotFit      reflect.Type    // the problem does-not-fit with what it adds; nil: there is none
 	Problems        []*problem.Kind // beside those that all operations of its sort have
+	RefusedBy       []*problem.Kind // that are answered as deny_status says, too
+
+	Sends map[int][]string // headers of its own, by the status of the answer
 }
 
 // allProblems are the operation's own and those that all of its sort have.

@@ -72,6 +72,9 @@ func bodyType(content map[string]*huma.MediaType) (t docsType) {
 }
 
 func (t docsType) or(other docsType) docsType {
+	if len(other) == 1 && slices.Contains(t, other[0]) {
+		return t
+	}
 	if len(t) > 0 {
 		t = append(t, docsWord{Text: " or "})
 	}
@@ -113,6 +116,9 @@ func rules(s *huma.Schema) (list []string) {
 	}
 	if known, ok := s.Extensions[extensibleEnum].([]any); ok {
 		add("today one of: %s", listed(known))
+	}
+	if only, ok := s.Extensions[literal]; ok {
+		add("always %v", only)
 	}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	if s.Minimum != nil {

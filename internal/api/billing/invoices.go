@@ -87,6 +87,7 @@ func showLine(l *billing.Line) client.Line {
 		UnitPrice: respond.OrNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: respond.OrNull(l.PackagePrice),
 		Applied: respond.OrNull(l.Applied),
 		Level:   levelOf(l), Part: shownPart(l), WholeMinor: l.WholeMinor,
+		BilledBefore: (*client.BilledBefore)(l.Before),
 	}
 }
 

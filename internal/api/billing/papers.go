@@ -34,8 +34,10 @@ func (s *Room) paperRoutes() []serve.Route {
 			Params: params, Media: media, Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, Raw: raw}
 	}
+	list := get("/v1/invoices.csv", "invoices.listCSV", "List invoices, as CSV", "text/csv", invoiceParams, s.invoicesCSV)
+	list.Sends = map[int][]string{http.StatusOK: {"Link"}}
 	return []serve.Route{
-		get("/v1/invoices.csv", "invoices.listCSV", "List invoices, as CSV", "text/csv", invoiceParams, s.invoicesCSV),
+		list,
 		get("/v1/invoices/{id}.html", "invoices.getHTML", "Get an invoice, as a page", "text/html", nil, s.invoiceAs(htmlType,
 			func(i *billing.Invoice) ([]byte, error) { return document.HTML(i, zoneOf(i)) })),
 		get("/v1/invoices/{id}.csv", "invoices.getCSV", "Get an invoice's lines, as CSV", "text/csv", nil, s.invoiceAs(csvType, document.CSV)),

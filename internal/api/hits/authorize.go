@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,19 +110,16 @@ var emptyText = []string{"text/plain; charset=utf-8"}
 // reasonOf is why a gateway is to refuse a request that could not be decided by limits; "": it is no
 // refusal, but a fault of the gateway's configuration, or one here.
 func reasonOf(err error) string {
-	switch kind := problem.Of(err).Kind; {
-	case errors.Is(err, plans.ErrUnknownCustomer):
+	if errors.Is(err, plans.ErrUnknownCustomer) {
 		return "unknown-customer"
-	case kind == problem.KindNotInPlan:
-		return "not-in-plan"
-	case kind == problem.KindSuspended:
-		return "suspended"
-	case kind == problem.KindEnded:
-		return "ended"
-	case kind == problem.KindUnavailable, kind == problem.KindNoSession, kind == problem.KindReadOnly, kind == problem.KindOutcomeUnknown:
-		return "outage"
 	}
-	return ""
+	return reasons[problem.Of(err).Kind]
+}
+
+// reasons are the problems that are refusals for a gateway, besides an unknown customer.
+var reasons = map[*problem.Kind]string{
+	problem.KindNotInPlan: "not-in-plan", problem.KindSuspended: "suspended", problem.KindEnded: "ended",
+	problem.KindUnavailable: "outage", problem.KindNoSession: "outage", problem.KindReadOnly: "outage", problem.KindOutcomeUnknown: "outage",
 }
 
 // publicDetail returns a sentence about a refusal for the customer. Many gateways pass a refusal on to their
@@ -261,6 +260,7 @@ func gatewayHit(headers http.Header, q request.Query) (hit, error) {
 
 // authorizeRoute is the route of AuthorizePattern, for any method.
 func (s *Room) authorizeRoute() serve.Route {
+	why := []string{reasonHeader, detailHeader}
 	return serve.Route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: AuthorizePattern, Access: apidoc.Backends, KeyHeader: keyHeader, Tag: "Backends", ID: "hits.authorize", Summary: "Decide for a gateway",
 		Params: []apidoc.Param{
@@ -281,5 +281,7 @@ func (s *Room) authorizeRoute() serve.Route {
 			problem.KindNotFound, problem.KindIDReused,
 			problem.KindRefunded, problem.KindUnderWay, problem.KindOutcomeUnknown,
 		},
+		RefusedBy: append(slices.Collect(maps.Keys(reasons)), problem.KindNotFound),
+		Sends:     map[int][]string{http.StatusOK: why, http.StatusForbidden: why, http.StatusTooManyRequests: why},
 	}, Raw: s.authorize}
 }

@@ -151,7 +151,7 @@ func (s *Room) ReservationRoutes() []serve.Route {
 			Problems: []*problem.Kind{
 				problem.KindNotFound, problem.KindNotInPlan, problem.KindSuspended, problem.KindEnded, problem.KindIDReused,
 				problem.KindUnderWay, problem.KindConflict,
-			}, IDHeader: request.IdempotencyHeader,
+			}, IDHeader: request.IdempotencyHeader, Sends: map[int][]string{http.StatusCreated: {"Location"}},
 		}, Raw: s.reserve},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: one + "/commit", Access: apidoc.Backends, Tag: "Backends", ID: "reservations.commit", Summary: "Charge what a reservation was for",

@@ -114,7 +114,7 @@ func TestDecodeTimestamp(t *testing.T) {
 		`{"expires_at":"2026-01-31"}`: false, `{"expires_at":1}`: false, `{"expires_at":""}`: false, `{"expires_at":{}}`: false,
 	} {
 		var in client.KeyRequest
-		err := DecodeBy(TimeMembers, []byte(body), &in)
+		err := DecodeBy(Members, []byte(body), &in)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
 		}

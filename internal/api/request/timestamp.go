@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/api/respond"
@@ -24,9 +23,7 @@ func (t *Timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return t.Read(value)
 }
 
-// TimeMembers are DecodeBy's options for a type with a *time.Time, which is read as a Timestamp.
-var TimeMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(readTime)))
-
+// readTime reads a *time.Time of a body as a Timestamp.
 func readTime(d *jsontext.Decoder, at *time.Time) error {
 	var t Timestamp
 	err := t.UnmarshalJSONFrom(d)

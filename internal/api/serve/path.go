@@ -56,7 +56,8 @@ func (c *Call) readPath(name string) (err error) {
 	return err
 }
 
-// readNumber reads the number of a plan's version, or of a line or payment of an invoice.
+// readNumber reads the number of a plan's version, or of a line or payment of an invoice. A number has one
+// spelling, so 01 and +1 name nothing.
 func (c *Call) readNumber() error {
 	text, err := request.PathValue(c.r, "n")
 	if err != nil {
@@ -64,14 +65,12 @@ func (c *Call) readNumber() error {
 	}
 	c.N, err = strconv.Atoi(text)
 	switch {
+	case err == nil && c.N >= 1 && c.N <= math.MaxInt32 && strconv.Itoa(c.N) == text:
+		return nil
 	case strings.HasPrefix(c.route.Pattern, "/v1/plans/"):
-		if err != nil || c.N < 1 || c.N > math.MaxInt32 || strconv.Itoa(c.N) != text {
-			return problem.Invalid("n", "must be the number of a version, 1 or more, in digits")
-		}
-	case err != nil && strings.Contains(c.route.Pattern, "/lines/"):
+		return problem.Invalid("n", "must be the number of a version, 1 or more, in digits")
+	case strings.Contains(c.route.Pattern, "/lines/"):
 		return billing.ErrUnknownLine
-	case err != nil:
-		return billing.ErrUnknownPayment
 	}
-	return nil
+	return billing.ErrUnknownPayment
 }

@@ -43,7 +43,7 @@ func (s *Room) serviceRoutes() []serve.Route {
 		serve.Get(apidoc.Anyone, "/readyz", "service.readyz", "Whether to send requests here", s.readyz, serve.Same).Fails(problem.KindNotReady),
 		serve.Route{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/", ID: "service.root", Summary: "Go to the documentation",
-			Status: []int{http.StatusFound},
+			Status: []int{http.StatusFound}, Sends: map[int][]string{http.StatusFound: {"Location"}},
 		}, Raw: s.ToDocs},
 		serve.Route{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, ID: "service.metrics",

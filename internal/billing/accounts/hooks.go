@@ -288,7 +288,7 @@ func dropOpening(ctx context.Context, w *store.Writing, c *Customer, moved bool)
 
 // countTerms counts what was written since the open period began, or counts from within it on.
 const countTerms = `
-	SELECT (SELECT count(*) FROM customer_terms WHERE customer_id = $1 AND from_at > 0 AND (at >= $2 OR from_at > $2))
+	SELECT (SELECT count(*) FROM customer_terms WHERE customer_id = $1 AND NOT waits AND from_at > 0 AND (limits_at >= $2 OR from_at > $2))
 	     + (SELECT count(*) FROM customer_prices WHERE customer_id = $1 AND (at >= $2 OR from_at > $2)),
 	       v.document->>'currency', EXISTS (SELECT FROM charges WHERE customer_id = $1) OR EXISTS (SELECT FROM credits WHERE customer_id = $1)
 	FROM customers c JOIN plan_versions v ON v.plan_id = c.plan_id AND v.version = c.joined_version WHERE c.id = $1`

@@ -207,21 +207,15 @@ func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok
 // periods.
 const readBoundaries = `
 	SELECT c.id, c.key, c.timezone, c.billing_anchor, c.former_periods, c.cuts, v.document->>'interval', (v.document->>'interval_count')::integer, t.history
-	FROM customers c LEFT JOIN scheduled_changes s ON s.customer_id = c.id
+	FROM customers c LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits
 	JOIN plans p ON p.id = coalesce(s.plan_id, c.plan_id) JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
 	LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE c.id = ANY ($1)`
 
-// readTermsRows has scheduled changes, too: one statement reads both, as the one becomes the other. A
-// scheduled change is the last word on the periods from its instant on, and says nothing of others.
+// readTermsRows has the row that waits, too: from its instant on it counts.
 const readTermsRows = `
-	SELECT customer_id, change, from_at, at, plan_id, joined_version, pinned FROM (
-		SELECT customer_id, change, from_at, at, plan_id, joined_version, coalesce(pinned_version, 0) AS pinned, false AS scheduled
-		FROM customer_terms WHERE customer_id = ANY ($1)
-		UNION ALL
-		SELECT customer_id, change, at, at - 1, plan_id, joined_version, coalesce(pinned_version, 0), true
-		FROM scheduled_changes WHERE customer_id = ANY ($1)) t
-	ORDER BY customer_id, change, scheduled`
+	SELECT customer_id, change, how, from_at, limits_at, plan_id, joined_version, coalesce(pinned_version, 0) FROM customer_terms
+	WHERE customer_id = ANY ($1) ORDER BY customer_id, change, how IN ('period_end', 'base_end')`
 
 const readOwnPrices = `
 	SELECT customer_id, change, from_at, at, meter, price FROM customer_prices
@@ -229,8 +223,7 @@ const readOwnPrices = `
 
 const readPlanVersions = `
 	SELECT plan_id, version, apply_to = 'all', change, (extract(epoch FROM created_at) * 1000000)::bigint, base_every FROM plan_versions
-	WHERE plan_id IN (
-		SELECT plan_id FROM customer_terms WHERE customer_id = ANY ($1) UNION SELECT plan_id FROM scheduled_changes WHERE customer_id = ANY ($1))`
+	WHERE plan_id IN (SELECT plan_id FROM customer_terms WHERE customer_id = ANY ($1))`
 
 // Timelines reads what the periods of customers follow from.
 func Timelines(ctx context.Context, q postgres.Querier, customers map[int64]*Customer) (map[int64]*timeline.Timeline, error) {
@@ -257,7 +250,7 @@ func Timelines(ctx context.Context, q postgres.Querier, customers map[int64]*Cus
 func queueTerms(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	var id int64
 	var terms timeline.Terms
-	postgres.QueueEach(b, []any{&id, &terms.Change, &terms.From, &terms.At, &terms.PlanID, &terms.Joined, &terms.Pinned}, func() error {
+	postgres.QueueEach(b, []any{&id, &terms.Change, &terms.How, &terms.From, &terms.At, &terms.PlanID, &terms.Joined, &terms.Pinned}, func() error {
 		all[id].Terms = append(all[id].Terms, terms)
 		return nil
 	}, readTermsRows, ids)

@@ -25,7 +25,7 @@ type Trial struct {
 
 // Waits reports whether the change would be a scheduled one.
 func (t *Trial) Waits() bool {
-	return t.Change == plans.UntilPeriodEnd || t.Change == plans.UntilBaseEnd
+	return plans.WasScheduled(t.Change)
 }
 
 // Try writes a change as the request that makes it does, calls look in the transaction that wrote it, and

@@ -1,16 +1,12 @@
 package assembly
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
-	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
 
@@ -278,138 +274,4 @@ func (a *assembling) total(r *Result) error {
 		r.CarriedMinor = max(0, -inv.TotalMinor)
 	}
 	return nil
-}
-
-func ratesOf(taxes []billing.TaxRate) []rating.Tax {
-	rates := make([]rating.Tax, len(taxes))
-	for i, t := range taxes {
-		rates[i] = rating.Tax{Name: t.Name, Percent: t.Percent, Inclusive: t.Inclusive}
-	}
-	return rates
-}
-
-// inclusive reports whether prices hold the tax. Rates are all of one kind.
-func inclusive(taxes []billing.TaxRate) bool { return len(taxes) > 0 && taxes[0].Inclusive }
-
-// sums are the totals of lines.
-func sums(lines []billing.Line, taxes *rating.Taxes) (rating.Taxed, error) {
-	amounts := make([]int64, len(lines))
-	for i := range lines {
-		amounts[i] = lines[i].AmountMinor
-	}
-	subtotal, err := rating.Sum(amounts...)
-	if err != nil {
-		return rating.Taxed{}, err
-	}
-	return taxes.On(subtotal)
-}
-
-// totals are the sums as an invoice has them.
-func totals(taxed rating.Taxed, inclusive bool) (billing.Totals, []billing.Tax) {
-	taxes := make([]billing.Tax, len(taxed.Taxes))
-	for i, t := range taxed.Taxes {
-		taxes[i] = billing.Tax{Name: t.Name, Percent: t.Percent, Inclusive: inclusive, BaseMinor: t.BaseMinor, TaxMinor: t.TaxMinor}
-	}
-	return billing.Totals{SubtotalMinor: taxed.SubtotalMinor, TaxMinor: taxed.TaxMinor, TotalMinor: taxed.TotalMinor}, taxes
-}
-
-// Finalize is a draft that is not held, or a new credit note, as it is finalized at an instant, µs,
-// with the seller's next number. It is due DueDays calendar days later, at the same time of day by the
-// clock of the customer's zone, and paid at once where nothing is due. A credit note stays
-// paid, without an instant of it, and has no day to pay. The error is calendar.ErrUnknownZone.
-func Finalize(draft billing.Invoice, number, at int64) (billing.Invoice, error) {
-	draft.Number = Number(draft.Seller.Prefix, number)
-	draft.FinalizedAt = &at
-	if draft.Kind == billing.KindCreditNote {
-		return draft, nil
-	}
-	zone, err := calendar.Location(cmp.Or(draft.Zone, "UTC"))
-	if err != nil {
-		return draft, err
-	}
-	due := calendar.DaysLater(at, draft.DueDays, zone)
-	draft.DueAt = &due
-	draft.Status = billing.StatusFinalized
-	if draft.AmountDueMinor == 0 {
-		draft.Status, draft.PaidAt = billing.StatusPaid, &at
-	}
-	return draft, nil
-}
-
-// Number is the number of an invoice as it is shown.
-func Number(prefix string, number int64) string { return prefix + strconv.FormatInt(number, 10) }
-
-// Apply is how credits pay what is open: by priority, then the earliest expiry, then promotional
-// before what was paid for (carried credits were), then age. A credit counts if it is in the
-// currency and has not expired at the instant, µs. When an invoice is finalized, that is CreditsAt.
-func Apply(credits []billing.Credit, currency string, open, at int64) []Entry {
-	var counting []billing.Credit
-	for _, c := range credits {
-		if c.Currency == currency && c.LeftMinor > 0 && expiry(&c) > at {
-			counting = append(counting, c)
-		}
-	}
-	slices.SortStableFunc(counting, func(a, b billing.Credit) int {
-		return cmp.Or(
-			cmp.Compare(a.Priority, b.Priority),
-			cmp.Compare(expiry(&a), expiry(&b)),
-			cmp.Compare(rank(&a), rank(&b)),
-			cmp.Compare(a.Seq, b.Seq),
-		)
-	})
-	var entries []Entry
-	for i := 0; i < len(counting) && open > 0; i++ {
-		amount := min(open, counting[i].LeftMinor)
-		entries = append(entries, Entry{Credit: counting[i].ID, Kind: billing.EntryApplied, AmountMinor: -amount})
-		open -= amount
-	}
-	return entries
-}
-
-// Booked returns credits as they are once entries have been booked: with what is left of each. credits stays as it is.
-func Booked(credits []billing.Credit, entries []Entry) []billing.Credit {
-	after := slices.Clone(credits)
-	for _, e := range entries {
-		for i := range after {
-			if after[i].ID == e.Credit {
-				after[i].LeftMinor += e.AmountMinor
-			}
-		}
-	}
-	return after
-}
-
-// CreditsAt is the instant, in µs, at which a credit must not have expired to pay an invoice:
-// the end of its period, of an opening its start. It is not that of an extra invoice: see Input.At.
-func CreditsAt(inv *billing.Invoice) int64 {
-	if inv.Kind == billing.KindOpening {
-		return inv.PeriodStart
-	}
-	return inv.PeriodEnd
-}
-
-// Expired are the credits that have expired at an instant, µs, with all that is left of them. The
-// caller sees to it that none of them could still pay an invoice.
-func Expired(credits []billing.Credit, at int64) []Entry {
-	var entries []Entry
-	for _, c := range credits {
-		if c.LeftMinor > 0 && c.ExpiresAt != nil && *c.ExpiresAt <= at {
-			entries = append(entries, Entry{Credit: c.ID, Kind: billing.EntryExpired, AmountMinor: -c.LeftMinor})
-		}
-	}
-	return entries
-}
-
-func expiry(c *billing.Credit) int64 {
-	if c.ExpiresAt == nil {
-		return math.MaxInt64
-	}
-	return *c.ExpiresAt
-}
-
-func rank(c *billing.Credit) int {
-	if c.Kind == billing.CreditPromotional {
-		return 0
-	}
-	return 1
 }

@@ -48,7 +48,7 @@ func Digest(inv *billing.Invoice) ([]byte, error) {
 func digestOf(l *billing.Line) digestLine {
 	line := digestLine{
 		l.N, l.Kind, l.Meter, l.Description, l.From, l.To, l.Quantity, l.Included,
-		l.PlanVersion, make([]digestTier, len(l.Tiers)), l.AmountMinor, l.OfInvoice, l.OfLine, l.Before,
+		l.PlanVersion, make([]digestTier, len(l.Tiers)), l.AmountMinor, l.OfInvoice, l.OfLine, (*digestBefore)(l.Before),
 		digestPrice{l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied},
 		digestLevel{l.Level.By, l.Level.Exact},
 		(*digestPart)(l.Part), l.WholeMinor,
@@ -111,12 +111,14 @@ type digestLine struct {
 	Amount             int64
 	OfInvoice          string
 	OfLine             int
-	Before             int64
+	Before             *digestBefore
 	Price              digestPrice
 	Level              digestLevel
 	Part               *digestPart
 	WholeMinor         *int64
 }
+
+type digestBefore struct{ Quantity, AmountMinor, CreditedMinor int64 }
 
 type digestPart struct{ From, To, OfFrom, OfTo int64 }
 

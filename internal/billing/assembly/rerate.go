@@ -62,11 +62,11 @@ func (r *rerating) usage(lines []billing.Line) {
 			r.add(Difference{l.N, l.Meter, fmt.Sprintf("%d units cost another amount by the prices of the period.", l.Quantity), again.AmountMinor, l.AmountMinor})
 		case again.Included != l.Included:
 			r.add(Difference{l.N, l.Meter, "Another number of units is included by the prices of the period.", again.Included, l.Included})
-		case again.From != l.From || again.To != l.To || again.PlanVersion != l.PlanVersion || !slices.EqualFunc(again.Tiers, l.Tiers, billing.SameTier):
-			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's time, plan version or tiers are not those of the period."})
+		case again.From != l.From || again.To != l.To || again.PlanVersion != l.PlanVersion:
+			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's time or plan version is not that of the period."})
 		case again.Quantity != l.Quantity || again.Level != l.Level:
 			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's quantity is not the level that it says, or the price is of another level."})
-		case again.Priced != l.Priced || again.Applied != l.Applied || !billing.SamePart(again.Part, l.Part) || !billing.SameWhole(again.WholeMinor, l.WholeMinor):
+		case !again.PricedAs(l):
 			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line says another price than the period has."})
 		}
 	}

@@ -78,7 +78,7 @@ var lineRules = map[string]struct {
 		in.Corrections = []assembly.Correction{{Meter: "a", Of: terms(version(t, nil), 0, 30), OfInvoice: "i", Counted: 100, Now: 110}}
 		in.Charges = []billing.Charge{{ID: "c", Description: "Setup", AmountMinor: 700, At: 31 * day}}
 		return in
-	}, "1 usage b 30-60 0/0 0\n2 usage a 30-60 0/100 0\n3 minimum 30-60 500\n4 correction a 0-30 10/0 100\n5 charge 31-31 700"},
+	}, "1 usage b 30-60 0/0 0\n2 usage a 30-60 0/100 0\n3 minimum 30-60 500\n4 correction a 0-30 10/100 100\n5 charge 31-31 700"},
 
 	"base in advance: an opening has the first one": {func(t rapid.TB) assembly.Input {
 		return opening(terms(version(t, func(p *plans.PlanInput) { p.BasePriceMinor, p.BaseIn = 3000, plans.InAdvance }), 20, 30))
@@ -191,19 +191,19 @@ var lineRules = map[string]struct {
 			{Meter: "unpriced", Of: of, OfInvoice: "i", Counted: 0, Now: 9},
 		}
 		return in
-	}, "1 correction a 0-15 20/0 100\n2 correction b 0-15 -1/0 -500"},
+	}, "1 correction a 0-15 20/50 100\n2 correction b 0-15 -1/0 -500"},
 	"a correction below 0 is rated as 0": {func(t rapid.TB) assembly.Input {
 		in := period(terms(version(t, free), 30, 60))
 		in.Corrections = []assembly.Correction{{Meter: "a", Of: terms(version(t, nil), 0, 30), OfInvoice: "i", Counted: 150, Now: -1000, BilledMinor: 500}}
 		return in
-	}, "1 correction a 0-30 -1150/0 -500"},
+	}, "1 correction a 0-30 -1150/100 -500"},
 	"a correction of 0 is left out": {func(t rapid.TB) assembly.Input {
 		in := period(terms(version(t, free), 30, 60))
 		in.Corrections = []assembly.Correction{{Meter: "a", Of: terms(version(t, nil), 0, 30), OfInvoice: "i", Counted: 10, Now: 20}}
 		return in
 	}, ""},
 	"the order is base, usage, minimum, unused, next base, corrections, charges": {everything, "1 base 0-10 1000\n2 usage b 0-10 0/0 0\n3 usage a 0-10 0/33 0\n" +
-		"4 minimum 0-10 1000\n5 unused 0-30 -50\n6 base 10-30 2000\n7 correction a 0-30 10/0 100\n8 charge 3-3 700"},
+		"4 minimum 0-10 1000\n5 unused 0-30 -50\n6 base 10-30 2000\n7 correction a 0-30 10/100 100\n8 charge 3-3 700"},
 	"a stored draft keeps its corrections, charges and next base; usage follows adjustments": {func(t rapid.TB) assembly.Input {
 		in := everything(t)
 		stored := assemble(t, in).Invoice.Lines
@@ -212,7 +212,7 @@ var lineRules = map[string]struct {
 		in.Usage = map[string]int64{"a": 133}
 		return in
 	}, "1 base 0-10 1000\n2 usage b 0-10 0/0 0\n3 usage a 0-10 133/33 1000\n" +
-		"4 unused 0-30 -50\n5 base 10-30 2000\n6 correction a 0-30 10/0 100\n7 charge 3-3 700"},
+		"4 unused 0-30 -50\n5 base 10-30 2000\n6 correction a 0-30 10/100 100\n7 charge 3-3 700"},
 }
 
 // everything is an input that has lines of each kind.

@@ -200,10 +200,9 @@ func rate(line *billing.Line, price *rating.Price, rated *rating.Line) {
 }
 
 // CorrectionLine is the line of a correction, as an invoice has it, but without N. It may have
-// an amount of 0; an invoice then leaves it out, and yet takes its units. It says the price of a
-// unit or package, and neither tiers nor what was applied: it is the difference of two amounts. ok
-// is false where the meter had no price in the corrected period. The error is rating.ErrTooLarge where an invoice
-// would be held.
+// an amount of 0; an invoice then leaves it out, and yet takes its units. Included units, tiers and
+// what was applied are those of all units, see billing.Before. ok is false where the meter had no price in the corrected period. The
+// error is rating.ErrTooLarge where an invoice would be held.
 func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool, err error) {
 	price, err := c.Of.price(c.Meter)
 	if price == nil || err != nil {
@@ -216,7 +215,8 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 	meter.Key = c.Meter
 	delta := c.Now - c.Counted
 	line = c.Of.line(billing.LineCorrection, "", c.Of.Period.Start, c.Of.Period.End)
-	line.Meter, line.OfInvoice, line.Quantity, line.Before, line.Part = c.Meter, c.OfInvoice, delta, c.Counted, partOf(c.Of.own())
+	line.Meter, line.OfInvoice, line.Quantity, line.Part = c.Meter, c.OfInvoice, delta, partOf(c.Of.own())
+	line.Before = &billing.Before{Quantity: c.Counted, AmountMinor: c.BilledMinor, CreditedMinor: c.NotedMinor}
 	line.Description = fmt.Sprintf("Correction of invoice %s, %s: %s", of, named(meter), counted(delta, meter.Unit))
 	if err := tooMany(c.Now); err != nil || (delta > 0) != (c.Now > c.Counted) {
 		return line, true, rating.ErrTooLarge // a count is full, or their difference has 64 bits
@@ -224,11 +224,12 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 	if c.Of.Period.Trial {
 		return line, true, nil
 	}
-	line.Priced = price.Priced()
-	line.AmountMinor, err = price.Correction(c.Now, c.BilledMinor, c.NotedMinor, c.Of.own())
+	corrected, err := price.Correction(c.Now, c.BilledMinor, c.NotedMinor, c.Of.own())
 	if err != nil && !errors.Is(err, rating.ErrTooLarge) {
 		return billing.Line{}, false, err
 	}
+	line.Included = corrected.Included
+	rate(&line, price, &corrected)
 	return line, true, err
 }
 

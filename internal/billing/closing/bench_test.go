@@ -21,8 +21,8 @@ var fillBilled = []string{
 	SELECT 'billed-' || i, 'Billed', p.id, 1, 'UTC', to_char(to_timestamp($1::bigint / 1000000) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS'), n.number
 	FROM plans p, change_number n, generate_series(1, $2::bigint) i WHERE p.key = 'pro' AND $3::bigint IS NOT NULL`,
 	`
-	INSERT INTO customer_terms (customer_id, change, from_at, at, plan_id, joined_version, timezone, billing_anchor)
-	SELECT id, change, 0, 0, plan_id, 1, timezone, billing_anchor FROM customers WHERE $1::bigint + $2::bigint + $3::bigint IS NOT NULL`,
+	INSERT INTO customer_terms (customer_id, change, how, from_at, limits_at, plan_id, joined_version, timezone, billing_anchor)
+	SELECT id, change, 'named', 0, 0, plan_id, 1, timezone, billing_anchor FROM customers WHERE $1::bigint + $2::bigint + $3::bigint IS NOT NULL`,
 	`
 	INSERT INTO billing_accounts (customer_id, currency, starts_at, starts_set_at, change)
 	SELECT id, 'USD', $3::bigint, $3, change FROM customers WHERE $1::bigint + $2::bigint IS NOT NULL`,

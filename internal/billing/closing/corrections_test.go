@@ -88,7 +88,7 @@ func TestACorrectionOfNothingTakesItsAdjustments(t *testing.T) {
 		t.Fatalf("%d invoices: %+v", len(all), all)
 	}
 	c := all[2].Lines[2]
-	if c.Kind != billing.LineCorrection || c.Quantity != 8 || c.Before != 97 || c.AmountMinor != 5 || c.OfInvoice != all[0].ID {
+	if c.Kind != billing.LineCorrection || c.Quantity != 8 || c.Before.Quantity != 97 || c.AmountMinor != 5 || c.OfInvoice != all[0].ID {
 		t.Errorf("%+v", c)
 	}
 	if n := w.unclaimed(id); n != 0 {

@@ -18,6 +18,7 @@ var lineHeader = []string{
 	"quantity", "included", "plan_version", "currency", "amount_minor", "amount", "of_invoice",
 	"unit_price", "package_size", "package_price", "tiers", "applied", "level_by", "level",
 	"part_from", "part_to", "part_of_from", "part_of_to", "part", "whole_minor", "whole",
+	"billed_before_quantity", "billed_before_minor", "billed_before", "credited_before_minor", "credited_before",
 }
 
 // CSV is the lines of an invoice, a row each below a header, as RFC 4180 has it. amount_minor is
@@ -29,13 +30,14 @@ func CSV(inv *billing.Invoice) ([]byte, error) {
 	rows = append(rows, lineHeader)
 	for i := range inv.Lines {
 		l := &inv.Lines[i]
-		rows = append(rows, append([]string{
+		row := []string{
 			cell(inv.ID), cell(inv.Number), inv.Status, cell(inv.CustomerKey), strconv.Itoa(l.N), l.Kind, cell(l.Meter), cell(l.Description), instant(&l.From),
 			instant(&l.To),
 			number(l.Quantity), number(l.Included), strconv.Itoa(l.PlanVersion), inv.Currency, number(l.AmountMinor), rating.Format(l.AmountMinor, exponent),
 			cell(l.Corrects()),
 			l.UnitPrice, aboveZero(l.PackageSize), l.PackagePrice, tierCell(l.Tiers), l.Applied, l.Level.By, l.Level.Exact,
-		}, partCells(l, exponent)...))
+		}
+		rows = append(rows, append(append(row, partCells(l, exponent)...), beforeCells(l.Before, exponent)...))
 	}
 	return written(rows)
 }
@@ -53,6 +55,17 @@ func partCells(l *billing.Line, exponent int) []string {
 		cells[5], cells[6] = number(*l.WholeMinor), rating.Format(*l.WholeMinor, exponent)
 	}
 	return cells
+}
+
+// beforeCells returns what was billed before a correction, and what credit notes took of that.
+func beforeCells(b *billing.Before, exponent int) []string {
+	if b == nil {
+		return make([]string, 5)
+	}
+	return []string{
+		number(b.Quantity), number(b.AmountMinor), rating.Format(b.AmountMinor, exponent),
+		number(b.CreditedMinor), rating.Format(b.CreditedMinor, exponent),
+	}
 }
 
 // tierCell is the tiers of a line in one cell: "up to 100: 30 × 0.1 + 5 = 8; above 100: …".

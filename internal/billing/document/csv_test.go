@@ -121,7 +121,8 @@ func TestLinesAreRows(t *testing.T) {
 		"invoice": inv.ID, "number": "Q-17", "status": "finalized", "customer": "acme", "n": "7", "kind": "correction", "meter": "requests",
 		"description": "Correction of invoice Q-12, API calls: -5,000 × request", "from": "2026-02-01T00:00:00Z", "to": "2026-03-01T00:00:00Z",
 		"quantity": "-5000", "included": "0", "plan_version": "3", "currency": "EUR", "amount_minor": "-250", "amount": "-2.50",
-		"of_invoice": "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10",
+		"of_invoice": "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10", "billed_before_quantity": "20000", "billed_before_minor": "1000", "billed_before": "10.00",
+		"credited_before_minor": "0", "credited_before": "0.00",
 	} {
 		if rows[6][name] != want {
 			t.Errorf("%s is %q, want %q", name, rows[6][name], want)
@@ -186,7 +187,7 @@ func TestLinesSayTheirPriceInCSV(t *testing.T) {
 		"calls|1040|1000|0.05|||||200", "idle|0|0|0.05|||||0", "mails|2001|0||1000|2|||600", "texts|3|2||1000|2|||200",
 		"space|30|0||||up to 100: 30 × 0.1 + 5 = 8.0000||800",
 		"least|0|0|0.05||||minimum|500", "most|1000000|0|0.05||||maximum|350", "inside|7|1000|0.000001|||||0", "given|-7|0|1|||||0", "before|12|0||||||24",
-		"mails|5000|0||1000|2|||800",
+		"mails|5000|0||1000|2|||1000",
 	} {
 		var got []string
 		for _, name := range []string{"meter", "quantity", "included", "unit_price", "package_size", "package_price", "tiers", "applied", "amount_minor"} {

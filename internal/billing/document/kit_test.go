@@ -42,7 +42,7 @@ func sample() billing.Invoice {
 			{Kind: billing.LineBase, Description: "Base price in advance, Pro", From: end, To: next, AmountMinor: 4900},
 			{
 				Kind: billing.LineCorrection, Meter: "requests", Description: "Correction of invoice Q-12, API calls: -5,000 × request", From: march - 28*day,
-				To: march, Quantity: -5000, Before: 20000, Priced: billing.Priced{UnitPrice: "0.0005"}, AmountMinor: -250,
+				To: march, Quantity: -5000, Before: &billing.Before{Quantity: 20000, AmountMinor: 1000}, Priced: billing.Priced{UnitPrice: "0.0005"}, AmountMinor: -250,
 				OfInvoice: "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10",
 			},
 			{
@@ -206,7 +206,7 @@ func priced() billing.Invoice {
 		{Meter: "inside", Quantity: 7, Included: 1000, Priced: unit("0.000001")},
 		{Meter: "given", Quantity: -7, Priced: unit("1")},
 		{Meter: "before", Quantity: 12, AmountMinor: 24},
-		{Meter: "mails", Kind: billing.LineCorrection, Quantity: 5000, Before: 2001, Priced: pack, AmountMinor: 800},
+		{Meter: "mails", Kind: billing.LineCorrection, Quantity: 5000, Before: &billing.Before{Quantity: 2001, AmountMinor: 600}, Priced: pack, AmountMinor: 1000},
 	}
 	inv.SubtotalMinor = 0
 	for n := range inv.Lines {

@@ -58,6 +58,23 @@ func TestPartsArePrinted(t *testing.T) {
 			billing.Line{Kind: "minimum", WholeMinor: least, AmountMinor: 60, Part: cut(0, day)},
 			"Minimum of €20.00 × 24 of 720 hours, less €0.07 of base price and usage", "2000,20.00",
 		},
+		{
+			billing.Line{
+				Kind: "correction", Quantity: 30, Included: 20, Priced: billing.Priced{UnitPrice: "0.05"}, Part: cut(0, day), AmountMinor: 50,
+				Before: &billing.Before{Quantity: 120, AmountMinor: 600, CreditedMinor: 100},
+			},
+			"150 instead of 120; Of the full period: 24 of 720 hours; 130 × €0.05; Less €6.00 billed before", "24 of 720 hours,,,120,600,6.00,100,1.00",
+		},
+		{
+			billing.Line{
+				Kind: "correction", Quantity: -115, Tiers: tiers[:1], Applied: "minimum", WholeMinor: least, Part: cut(0, day), AmountMinor: -440,
+				Before: &billing.Before{Quantity: 120, AmountMinor: 600, CreditedMinor: 160},
+			},
+			"5 instead of 120; Of the full period: 24 of 720 hours; Minimum of €20.00 × 24 of 720 hours applied; " +
+				"At least €1.60, the sum of credit notes; Less €6.00 billed before; Up to 2: 2 × €4.00",
+			"24 of 720 hours,2000,20.00,120,600,6.00,160,1.60",
+		},
+		{billing.Line{Kind: "correction", OfLine: 3, AmountMinor: -60}, "", "0,EUR,-60,-0.60"},
 	} {
 		if got := strings.Join(document.How(&c.line, "EUR"), "; "); got != c.words {
 			t.Errorf("%s:\n%s\nwant\n%s", c.line.Kind, got, c.words)

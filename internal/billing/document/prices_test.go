@@ -13,6 +13,7 @@ import (
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/document"
 	"quotad/internal/plans"
+	"quotad/internal/testkit/oracle"
 )
 
 // What a paper says of a line adds up to its amount: units and packages times their prices, or the
@@ -44,6 +45,38 @@ func TestPapersAddUp(t *testing.T) {
 			return
 		}
 		checkSum(t, text, currency, &line)
+	})
+}
+
+// What a paper says of a correction comes to its amount, after whatever was billed before and whatever credit notes took of that.
+func TestPapersOfCorrectionsAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		currency := rapid.SampledFrom([]string{"EUR", "JPY", "KWD", "CLF"}).Draw(t, "currency")
+		exponent, _ := plans.Exponent(currency)
+		terms := drawTerms(t, currency)
+		before := rapid.Int64Range(-5, 200).Draw(t, "before")
+		billed, _, err := terms.UsageLine(plans.Meter{Key: "m"}, before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _, err := assembly.CorrectionLine(assembly.Correction{
+			Meter: "m", Of: terms, OfNumber: "Q-1", Counted: before, Now: rapid.Int64Range(-5, 200).Draw(t, "now"), BilledMinor: billed.AmountMinor,
+			NotedMinor: rapid.Int64Range(0, billed.AmountMinor).Draw(t, "noted"),
+		}, plans.Meter{Key: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line.N = 1
+		page, err := document.HTML(&billing.Invoice{ID: "i", Currency: currency, PeriodStart: line.From, PeriodEnd: line.To, Lines: []billing.Line{line}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch got, err := oracle.OnPaper(string(page), exponent); {
+		case err != nil:
+			t.Fatal(err)
+		case len(got) != 1, got[0].Printed != line.AmountMinor, got[0].Minor != line.AmountMinor:
+			t.Fatalf("the paper comes to %+v, and the amount is %d", got, line.AmountMinor)
+		}
 	})
 }
 

@@ -13,7 +13,7 @@ func (p *paper) row(inv *billing.Invoice, l *billing.Line) row {
 	if l.From != inv.PeriodStart || l.To != inv.PeriodEnd {
 		r.Details = append(r.Details, p.dates.span(l.From, l.To))
 	}
-	if l.Meter != "" {
+	if l.Meter != "" && l.OfLine == 0 { // a note credits an amount
 		r.Quantity = billed(l)
 		if l.Included != 0 {
 			r.Details = append(r.Details, count(l.Included)+" included")
@@ -33,7 +33,8 @@ func billed(l *billing.Line) string {
 }
 
 // How says how the amount of a line comes about, as papers say it: what the units beyond the included
-// ones cost, and a minimum or maximum that was applied. It is empty of lines that no price made.
+// ones cost, a minimum or maximum that was applied, and what a correction was billed for before. It is empty of lines that no
+// price made.
 func How(l *billing.Line, currency string) []string {
 	a := amountsIn(currency)
 	words := a.how(l)
@@ -45,8 +46,10 @@ func How(l *billing.Line, currency string) []string {
 
 // how is How without tiers.
 func (a amounts) how(l *billing.Line) (words []string) {
-	if l.Kind == billing.LineCorrection && l.OfLine == 0 {
-		return a.corrected(l)
+	quantity := l.Quantity
+	if l.Before != nil {
+		quantity += l.Before.Quantity
+		words = append(words, count(quantity)+" instead of "+count(l.Before.Quantity))
 	}
 	switch {
 	case l.Level.By != "":
@@ -55,10 +58,10 @@ func (a amounts) how(l *billing.Line) (words []string) {
 		return a.base(l)
 	case l.Kind == billing.LineMinimum:
 		return a.minimum(l)
-	case l.Part != nil && l.Kind == billing.LineUsage:
+	case l.Part != nil && (l.Kind == billing.LineUsage || l.Before != nil):
 		words = append(words, "Of the full period: "+partText(l.Part, true))
 	}
-	units := max(0, max(0, l.Quantity)-l.Included)
+	units := max(0, max(0, quantity)-l.Included)
 	switch {
 	case l.UnitPrice != "":
 		words = append(words, count(units)+" × "+a.exact(l.UnitPrice))
@@ -69,7 +72,19 @@ func (a amounts) how(l *billing.Line) (words []string) {
 		}
 		words = append(words, a.packages(begun, l))
 	}
-	return append(words, a.applied(l, true)...)
+	return append(append(words, a.applied(l, true)...), a.before(l)...)
+}
+
+// before says what a correction is the difference to, and what credit notes leave of the difference.
+func (a amounts) before(l *billing.Line) (words []string) {
+	b := l.Before
+	if b == nil {
+		return nil
+	}
+	if b.CreditedMinor > 0 && b.CreditedMinor == b.AmountMinor+l.AmountMinor {
+		words = append(words, "At least "+a.money(b.CreditedMinor)+", the sum of credit notes")
+	}
+	return append(words, "Less "+a.money(b.AmountMinor)+" billed before")
 }
 
 // applied says which minimum or maximum of a full period is the amount. stepwise is that of partText.
@@ -133,19 +148,6 @@ func (a amounts) packages(begun int64, l *billing.Line) string {
 		of = " package of "
 	}
 	return count(begun) + of + count(l.PackageSize) + " × " + a.exact(l.PackagePrice)
-}
-
-// corrected says what a correction is the difference to, and the price. Its quantity times the price
-// need not be its amount: units may be included before it, or a maximum may hold what comes after.
-func (a amounts) corrected(l *billing.Line) []string {
-	words := []string{count(l.Before) + " billed before"}
-	switch {
-	case l.UnitPrice != "":
-		return append(words, "At "+a.exact(l.UnitPrice)+" each")
-	case l.PackageSize > 0:
-		return append(words, "At "+a.exact(l.PackagePrice)+" for every "+count(l.PackageSize)+" begun")
-	}
-	return words
 }
 
 func (a amounts) tiers(l *billing.Line) (rows []tierRow) {

@@ -135,11 +135,10 @@ func queueNewLines(b *pgx.Batch, final []*Task) error {
 
 func sameLines(a, b []billing.Line) bool {
 	return slices.EqualFunc(a, b, func(a, b billing.Line) bool {
-		return slices.EqualFunc(a.Tiers, b.Tiers, billing.SameTier) && a.N == b.N && a.Kind == b.Kind && a.Meter == b.Meter &&
+		return a.N == b.N && a.Kind == b.Kind && a.Meter == b.Meter &&
 			a.Description == b.Description && a.From == b.From && a.To == b.To &&
-			a.Quantity == b.Quantity && a.Included == b.Included && a.PlanVersion == b.PlanVersion && a.AmountMinor == b.AmountMinor && a.OfInvoice == b.OfInvoice &&
-			a.Priced == b.Priced && a.Applied == b.Applied && a.BaseInvoice == b.BaseInvoice && a.BaseLine == b.BaseLine &&
-			billing.SamePart(a.Part, b.Part) && billing.SameWhole(a.WholeMinor, b.WholeMinor)
+			a.Quantity == b.Quantity && a.PlanVersion == b.PlanVersion && a.AmountMinor == b.AmountMinor && a.OfInvoice == b.OfInvoice &&
+			a.BaseInvoice == b.BaseInvoice && a.BaseLine == b.BaseLine && a.PricedAs(&b)
 	})
 }
 

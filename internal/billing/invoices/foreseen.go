@@ -11,10 +11,12 @@ import (
 	"quotad/internal/postgres"
 )
 
-// readDraftsOf lists the drafts of a customer in the order in which the worker finalizes them, see accounts.QueueSteps.
+// readDraftsOf lists the drafts of a customer in the order in which the worker finalizes them, see accounts.QueueSteps. Those that
+// wait for their seller's name come first: while the seller has none, no other draft of the customer is finalized, and the name
+// makes them due at once.
 const readDraftsOf = `SELECT` + invoiceColumns + `
 	WHERE i.customer_id = $1 AND i.status = 'draft'
-	ORDER BY i.finalize_at, CASE i.kind WHEN 'opening' THEN i.period_start ELSE i.period_end END, i.id`
+	ORDER BY nullif(i.finalize_at, 9223372036854775807) NULLS FIRST, CASE i.kind WHEN 'opening' THEN i.period_start ELSE i.period_end END, i.id`
 
 // AssembleAfterDrafts assembles the customer's drafts again, each at its time, and then next, as if each draft were finalized by
 // then: credits that a draft takes are spent, and a draft whose total is below 0 has left a credit. Nothing is written. next may be

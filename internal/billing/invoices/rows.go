@@ -120,7 +120,7 @@ type lineRow struct {
 	AmountMinor int64              `json:"amount_minor"`
 	OfInvoice   *string            `json:"of_invoice"`
 	OfLine      *int               `json:"of_line"`
-	Before      *int64             `json:"billed_before"`
+	Before      *billing.Before    `json:"billed_before"`
 
 	UnitPrice    *string `json:"unit_price"`
 	PackageSize  *int64  `json:"package_size"`
@@ -155,7 +155,7 @@ func lineRows(i *billing.Invoice) []lineRow {
 		rows[n] = lineRow{
 			Invoice: i.ID, N: l.N, Kind: l.Kind, Meter: text(l.Meter), Description: l.Description, From: l.From, To: l.To,
 			Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: l.Tiers, AmountMinor: l.AmountMinor,
-			OfInvoice: text(l.OfInvoice), UnitPrice: text(l.UnitPrice), PackagePrice: text(l.PackagePrice), Applied: text(l.Applied),
+			OfInvoice: text(l.OfInvoice), Before: l.Before, UnitPrice: text(l.UnitPrice), PackagePrice: text(l.PackagePrice), Applied: text(l.Applied),
 			LevelBy: text(l.Level.By), Level: text(l.Level.Exact), Part: l.Part, WholeMinor: l.WholeMinor,
 		}
 		if l.PackageSize > 0 {
@@ -169,9 +169,6 @@ func lineRows(i *billing.Invoice) []lineRow {
 		}
 		if l.OfLine > 0 {
 			rows[n].OfLine = &l.OfLine
-		}
-		if l.Kind == billing.LineCorrection && l.OfLine == 0 {
-			rows[n].Before = &l.Before
 		}
 	}
 	return rows
@@ -265,7 +262,7 @@ func scanInvoice(row pgx.CollectableRow) (*billing.Invoice, error) {
 
 const readLines = `
 	SELECT invoice_id::text, n, kind, coalesce(meter, ''), description, from_at, to_at, quantity, included, plan_version, tiers,
-		amount_minor, coalesce(of_invoice::text, ''), coalesce(of_line, 0), coalesce(billed_before, 0),
+		amount_minor, coalesce(of_invoice::text, ''), coalesce(of_line, 0), billed_before,
 		coalesce(unit_price, ''), coalesce(package_size, 0), coalesce(package_price, ''), coalesce(applied, ''),
 		coalesce(base_invoice::text, ''), coalesce(base_line, 0), coalesce(level_by, ''), coalesce(level, ''), part, whole_minor
 	FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[]) ORDER BY invoice_id, n`
@@ -297,7 +294,7 @@ func invoicesOf(ctx context.Context, q postgres.Querier, statement string, args 
 			}
 		}
 		byID[id].Lines = append(byID[id].Lines, l)
-		l.Part, l.WholeMinor = nil, nil // the next line's are others
+		l.Before, l.Part, l.WholeMinor = nil, nil, nil // the next line's are others
 		return nil
 	}, readLines, ids)
 	return all, err

@@ -202,16 +202,17 @@ func (p *Price) applied(which string) *int64 {
 	return nil
 }
 
-// Correction is the amount of a line `correction`, in minor units: R(quantity) − billed, R being
-// Rate. s is the period that is corrected, p the price it was billed by, quantity what it should
+// Correction computes a line `correction`: Rate, with the amount R(quantity) − billed in minor units.
+// s is the period that is corrected, p the price it was billed by, quantity what it should
 // have been billed for. billed is what its line and earlier corrections came to. noted is what credit
 // notes took of them: no more than the rest is given back. It is ErrTooLarge as Rate is.
-func (p *Price) Correction(quantity, billed, noted int64, s Span) (int64, error) {
+func (p *Price) Correction(quantity, billed, noted int64, s Span) (Line, error) {
 	corrected, err := p.Rate(quantity, s)
 	if err != nil {
-		return 0, err
+		return corrected, err
 	}
-	return max(corrected.AmountMinor, noted) - billed, nil
+	corrected.AmountMinor = max(corrected.AmountMinor, noted) - billed
+	return corrected, nil
 }
 
 // chargeUnits charges each unit alike.

@@ -270,18 +270,18 @@ func TestCorrections(t *testing.T) {
 		{11, 400, 400, 0}, // as it was left by the one before
 		{15, 400, 400, 100},
 	} {
-		if got, err := price.Correction(c.quantity, c.billed, c.noted, month); err != nil || got != c.want {
-			t.Errorf("%+v: %d, %v", c, got, err)
+		if got, err := price.Correction(c.quantity, c.billed, c.noted, month); err != nil || got.AmountMinor != c.want {
+			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}
 	for _, quantity := range []int64{math.MaxInt64, 1e15 + 1, 1e16} {
 		if got, err := price.Correction(quantity, 100, 0, month); !errors.Is(err, rating.ErrTooLarge) {
-			t.Errorf("%d: %d, %v", quantity, got, err)
+			t.Errorf("%d: %+v, %v", quantity, got, err)
 		}
 	}
 	// The period was cut: its included units are those of the part.
-	if got, err := price.Correction(4, 34, 0, third); err != nil || got != 100-34 {
-		t.Errorf("%d, %v", got, err)
+	if got, err := price.Correction(4, 34, 0, third); err != nil || got.AmountMinor != 100-34 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

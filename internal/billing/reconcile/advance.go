@@ -84,7 +84,8 @@ func (p *page) advance(ctx context.Context) error {
 // Terms that were written at the start of a period, or later, and count from there on.
 const selectReplaced = `
 	SELECT w.n FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w (customer, start_at, n)
-	WHERE EXISTS (SELECT FROM customer_terms t WHERE t.customer_id = w.customer AND t.from_at = w.start_at AND t.at >= w.start_at)`
+	WHERE EXISTS (SELECT FROM customer_terms t WHERE t.customer_id = w.customer AND t.from_at = w.start_at AND t.limits_at >= w.start_at
+		AND t.how NOT IN ('period_end', 'base_end'))`
 
 // replaced tells, by their places, of which base lines the terms may have been replaced.
 func (p *page) replaced(ctx context.Context, of []ahead) (map[int]bool, error) {

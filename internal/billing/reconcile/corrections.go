@@ -69,14 +69,17 @@ func (p *page) corrections(ctx context.Context) error {
 			p.tell(RatedIsBilled, r.i, e.says(fmt.Sprintf("Line %d corrects a line or a billing period that is not there.", r.l.N)))
 			continue
 		}
-		before, _, unrated := t.UsageLine(plans.Meter{Key: r.l.Meter}, r.l.Before)
+		before, _, unrated := t.UsageLine(plans.Meter{Key: r.l.Meter}, r.l.Before.Quantity)
 		again := recorrected{r, t, 0}
-		again.amount, err = again.from(before.AmountMinor, 0)
-		if unrated != nil || err != nil || again.amount != r.l.AmountMinor {
+		line, err := again.from(before.AmountMinor, 0)
+		if again.amount = line.AmountMinor; unrated != nil || err != nil || again.amount != r.l.AmountMinor {
 			other = append(other, again)
 		}
-		if !c.startsAt(r.l.Before) {
-			p.tell(RatedIsBilled, r.i, e.differs(c.quantity, r.l.Before,
+		if line, err = again.from(r.l.Before.AmountMinor, r.l.Before.CreditedMinor); err != nil || line.AmountMinor != r.l.AmountMinor || !line.PricedAs(r.l) {
+			p.tell(RatedIsBilled, r.i, e.says(fmt.Sprintf("Line %d is not what it says by the prices of the corrected period.", r.l.N)))
+		}
+		if !c.startsAt(r.l.Before.Quantity) {
+			p.tell(RatedIsBilled, r.i, e.differs(c.quantity, r.l.Before.Quantity,
 				fmt.Sprintf("Line %d starts from another quantity than was billed before.", r.l.N)))
 		}
 	}

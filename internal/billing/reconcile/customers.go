@@ -13,14 +13,14 @@ const nextCustomers = `SELECT id FROM customers WHERE id > $1 AND NOT anonymous 
 // walkCustomers checks the periods, the units and the credits of each customer.
 func (r *Reconciler) walkCustomers(ctx context.Context, found *findings) error {
 	w := walk[int64]{
-		r: r, rows: "customers", checks: []string{PeriodsAreChained, UnitsAreBilled, CreditsAddUp, PeriodsCanClose},
+		r: r, rows: "customers", checks: []string{PeriodsAreChained, UnitsAreBilled, CreditsAddUp, PeriodsCanClose, TermsAgree},
 		next: func(ctx context.Context, tx pgx.Tx, after int64, n int) ([]int64, error) {
 			rows, _ := tx.Query(ctx, nextCustomers, after, n)
 			return pgx.CollectRows(rows, pgx.RowTo[int64])
 		},
 		look: func(ctx context.Context, tx pgx.Tx, ids []int64) (bad []wrong[int64], err error) {
 			for _, check := range []func(context.Context, pgx.Tx, []int64) ([]wrong[int64], error){
-				notBilled, brokenChains, withoutInvoice, lost, badCredits, blocked,
+				notBilled, brokenChains, withoutInvoice, lost, badCredits, blocked, otherTerms,
 			} {
 				more, err := check(ctx, tx, ids)
 				if err != nil {
@@ -144,4 +144,21 @@ func blocked(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], error
 		}
 		return e.says("The billing period cannot be closed, or its invoice not be finalized: " + why)
 	}, selectBlocked, ids)
+}
+
+// The columns of a customer are its newest terms that do not wait.
+const selectOtherTerms = `
+	SELECT c.id FROM unnest($1::bigint[]) AS w (id) JOIN customers c ON c.id = w.id
+	LEFT JOIN LATERAL (
+		SELECT * FROM customer_terms WHERE customer_id = c.id AND NOT waits ORDER BY change DESC, how IN ('period_end', 'base_end') DESC LIMIT 1
+	) t ON true
+	WHERE NOT c.anonymous AND (t.plan_id, t.joined_version, t.pinned_version, t.timezone, t.billing_anchor)
+		IS DISTINCT FROM (c.plan_id, c.joined_version, c.pinned_version, c.timezone, c.billing_anchor)`
+
+// otherTerms finds customers that are limited by other terms than those that price their periods.
+func otherTerms(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], error) {
+	var id int64
+	return wrongCustomers(ctx, tx, TermsAgree, &id, []any{&id}, func(e Disagreement) Disagreement {
+		return e.says("The customer's plan, pin, timezone or anchor is not that of its newest terms, which price its billing periods.")
+	}, selectOtherTerms, ids)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/plans"
 )
@@ -18,13 +19,13 @@ type recorrected struct {
 	amount int64
 }
 
-// from is the amount of the correction after its line came to billed, and credit notes took noted.
-func (c *recorrected) from(billed, noted int64) (int64, error) {
+// from is the line of the correction after the corrected line came to billed, and credit notes took noted.
+func (c *recorrected) from(billed, noted int64) (billing.Line, error) {
 	line, _, err := assembly.CorrectionLine(assembly.Correction{
-		Meter: c.l.Meter, Of: c.terms, OfInvoice: c.l.OfInvoice, Counted: c.l.Before, Now: c.l.Before + c.l.Quantity,
+		Meter: c.l.Meter, Of: c.terms, OfInvoice: c.l.OfInvoice, Counted: c.l.Before.Quantity, Now: c.l.Before.Quantity + c.l.Quantity,
 		BilledMinor: billed, NotedMinor: noted,
 	}, plans.Meter{})
-	return line.AmountMinor, err
+	return line, err
 }
 
 // What a corrected line and its other corrections came to, and what credit notes took of these, in
@@ -96,8 +97,8 @@ func (c *recorrected) mayBe(billed, notes []int64) bool {
 			noted += notes[n-1]
 		}
 		if slices.ContainsFunc(billed, func(before int64) bool {
-			amount, err := c.from(before, noted)
-			return err == nil && amount == c.l.AmountMinor
+			again, err := c.from(before, noted)
+			return err == nil && again.AmountMinor == c.l.AmountMinor
 		}) {
 			return true
 		}

@@ -29,6 +29,7 @@ const (
 	CreditsAddUp      = "credits_add_up"
 	GivenBackOnce     = "lines_are_given_back_once"
 	PeriodsCanClose   = "periods_can_close"
+	TermsAgree        = "terms_agree"
 	ChangesExist      = "changes_exist"
 )
 
@@ -36,7 +37,7 @@ const (
 var checks = []string{
 	ChargedIsBooked, CapsCountBooked, UsageIsBilled, UnitsAreBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch,
 	AllIsClaimed,
-	GivenBackOnce, DueIsSettled, PaidOutIsPaidIn, CreditsAddUp, PeriodsCanClose, ChangesExist,
+	GivenBackOnce, DueIsSettled, PaidOutIsPaidIn, CreditsAddUp, PeriodsCanClose, TermsAgree, ChangesExist,
 }
 
 // Report is what a run found, in the words of client.Report.

@@ -1,6 +1,9 @@
 package timeline
 
-import "quotad/internal/billing"
+import (
+	"quotad/internal/billing"
+	"quotad/internal/plans"
+)
 
 // A base price may be for more intervals than one. Then each of its periods keeps it as the period
 // before had it. Another one begins where a chain begins, where its intervals are over, and at a
@@ -105,7 +108,7 @@ func (t *Timeline) goesOn(b *billing.Base, p *billing.Period, odd bool) bool {
 // atOnce reports whether a change was to count at once where a period begins.
 func (t *Timeline) atOnce(start int64, odd bool) bool {
 	for _, terms := range t.Terms {
-		if terms.From == start && (odd || terms.At >= start) {
+		if terms.From == start && (odd || terms.At >= start && !plans.WasScheduled(terms.How)) {
 			return true
 		}
 	}

@@ -19,7 +19,7 @@ var ErrFar = errors.New("more than 1,000 billing periods lie between the open on
 // Timeline is what a customer's periods follow from. Instants are µs by the customer's clock.
 type Timeline struct {
 	Periods  calendar.Periods // the boundaries; its cuts are those of the account
-	Terms    []Terms          // in the order of their changes; at least one
+	Terms    []Terms          // in their order; at least one
 	Prices   []OwnPrice       // in the order of their changes
 	Versions []Version        // of the plans in Terms
 	Clock    []int64          // history of the test clock: change and now of each setting, the oldest first; nil: PostgreSQL's time
@@ -40,11 +40,13 @@ type Known struct{ Start, End int64 }
 type Break struct{ From, To int64 }
 
 // Terms is what a customer is on. They price the periods that start at From or later, or after
-// At, when they were written, until terms of a newer change do. From is the next boundary as it
-// was known then; another one may have come before it since.
+// At, until later terms do. From is the next boundary as it was known at At; another one may have come
+// before it since.
 type Terms struct {
-	Change, From   int64
-	At             int64
+	Change         int64
+	How            string // plans.ChangeNow and so on
+	From           int64
+	At             int64 // from which on their limits count: for a scheduled change From, else when they were written
 	PlanID         int32
 	Joined, Pinned int // versions; Pinned 0: it follows the plan
 }

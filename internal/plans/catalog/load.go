@@ -157,10 +157,10 @@ const entryOfCustomer = `
 			FROM limit_rates r WHERE r.customer_id = c.id) ELSE '{}' END,
 		c.suspended_at, c.suspended_reason,
 		(SELECT a.ends_at FROM billing_accounts a WHERE a.customer_id = c.id AND a.after_end = 'block'),
-		s.at, coalesce(s.change, 0), coalesce(q.key, ''), coalesce(s.joined_version, 0), coalesce(s.pinned_version, 0),
+		s.limits_at, coalesce(s.change, 0), coalesce(q.key, ''), coalesce(s.joined_version, 0), coalesce(s.pinned_version, 0),
 		EXISTS (SELECT FROM caps WHERE customer_id = c.id)
 	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
-	LEFT JOIN scheduled_changes s ON s.customer_id = c.id LEFT JOIN plans q ON q.id = s.plan_id
+	LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits LEFT JOIN plans q ON q.id = s.plan_id
 	WHERE c.archived_at IS NULL`
 
 // scanEntry reads a row of entryOfCustomer. An error with a key is about the stored data of

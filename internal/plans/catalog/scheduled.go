@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"sort"
 	"time"
 
 	"quotad/internal/plans"
@@ -66,14 +67,18 @@ func (t *terms) nextLimits(meter int32) *[]*model.Limit {
 	return &limits
 }
 
-// changedRates are a limit's own rates, as the scheduled change leaves them once it is written.
+// changedRates are a limit's own rates, as the scheduled change leaves them once it is settled.
 func (t *terms) changedRates(limit string, own *plans.OwnRates, plan model.Rates, clock plans.ClockHistory) *plans.OwnRates {
 	e, s := t.entry, t.entry.scheduled
-	was := own.RatesOver(plans.PlanRates(t.before.editions, e.joined, e.pinned, limit, clock), clock).Before(s.at).Latest()
+	number, before := clock.Counts(s.at, s.change), t.before.editions
+	if clock != nil { // later versions never counted for the customer
+		before = before[:sort.Search(len(before), func(i int) bool { return before[i].Change >= number })]
+	}
+	was := own.RatesOver(plans.PlanRates(before, e.joined, e.pinned, limit, clock), clock).Before(s.at).Latest()
 	var override *plans.StoredOverride
 	if o, ok := e.overrides[limit]; ok && o.InForce(t.version.plan, limit, s.at) {
 		override = &o
 	}
-	changed, _ := plans.ChangedRates(max(s.change, clock.Reached(s.at, s.change)), s.at, was, plan, override)
+	changed, _ := plans.ChangedRates(number, s.at, was, plan, override)
 	return changed
 }

@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota/session"
 )
 
 // Billing keeps the billing of customers in step with what admins write of them. Billing is
@@ -73,8 +71,8 @@ type CustomerChange struct {
 	Terms bool
 }
 
-// WriteCustomer is Write about a customer. It locks the customer's billing first. w.Open is
-// what is billed then.
+// WriteCustomer is Write about a customer. It locks the customer's billing first, and settles a scheduled
+// change that counts already. w.Open is what is billed then.
 func (s *Store) WriteCustomer(ctx context.Context, key string, do func(ctx context.Context, w *Writing) error) error {
 	first := func(ctx context.Context, w *Writing) (err error) {
 		if s.options.Billing != nil {
@@ -83,55 +81,38 @@ func (s *Store) WriteCustomer(ctx context.Context, key string, do func(ctx conte
 		}
 		return err
 	}
-	return s.whileDue(ctx, key, func() error {
-		return s.write(ctx, KindCustomer, key, first, func(ctx context.Context, w *Writing) error {
-			err := w.lift(ctx, key)
-			if err == nil {
-				err = do(ctx, w)
-			}
-			if err == nil {
-				err = w.lay(ctx)
-			}
-			if err == nil {
-				err = w.tellDropped(ctx)
-			}
-			if err == nil && w.audit != nil {
-				err = w.Audit(ctx, w.audit())
-			}
-			return err
-		})
+	return s.write(ctx, KindCustomer, key, first, func(ctx context.Context, w *Writing) error {
+		err := w.lift(ctx, key)
+		if err == nil {
+			err = do(ctx, w)
+		}
+		if err == nil {
+			err = w.lay(ctx)
+		}
+		if err == nil {
+			err = w.tellDropped(ctx)
+		}
+		if err == nil && w.audit != nil {
+			err = w.Audit(ctx, w.audit())
+		}
+		return err
 	})
-}
-
-// whileDue runs a write of a customer. Where a scheduled change counts already and is not written yet,
-// that is done first, in a change of its own.
-func (s *Store) whileDue(ctx context.Context, key string, write func() error) error {
-	for range putAttempts {
-		if err := write(); !errors.Is(err, errDue) {
-			return err
-		}
-		if err := s.ApplyScheduled(ctx, key); err != nil {
-			return err
-		}
-	}
-	return session.ErrBusy
 }
 
 const touchCustomer = `UPDATE customers SET change = $2 WHERE id = $1`
 
-// changeCustomer runs do in a Write about a customer that is not archived. It stores the
-// change's number with the customer, so that counters see its limits as newer.
+// changeCustomer runs do in a Write about a customer that is not archived, once a scheduled change that
+// counts already is settled. It stores the change's number with the customer, so that counters see its
+// limits as newer.
 func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.Context, *Writing, *plans.Customer) error) error {
 	if !plans.ValidCustomerKey(key) {
 		return plans.ErrUnknownCustomer
 	}
-	return s.whileDue(ctx, key, func() error {
-		return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
-			if _, _, err := w.scheduled(ctx, key); err != nil {
-				return err
-			}
-			return w.changeOf(ctx, key, do)
-		})
+	return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
+		if _, _, err := w.scheduled(ctx, key); err != nil {
+			return err
+		}
+		return w.changeOf(ctx, key, do)
 	})
 }
 

@@ -45,7 +45,7 @@ func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock 
 		if _, err = w.Exec(ctx, putClock, key, now, w.Number); err != nil {
 			return err
 		}
-		if _, err := w.Exec(ctx, doneScheduled, key); err != nil {
+		if _, err := w.Exec(ctx, reachScheduled, key); err != nil {
 			return err
 		}
 		if s.options.Billing != nil && !created {

@@ -25,7 +25,7 @@ import (
 const customerColumns = `
 	c.id, c.key, c.name, p.key, f.pinned_version, c.timezone, c.billing_anchor, c.metadata,
 	c.change, c.created_at, c.archived_at, c.erased_at, c.features, c.anonymous, c.suspended_at, c.suspended_reason,
-	t.key, t.now, c.former_periods, c.cuts, w.due, q.key, ` + nextVersion + `, s.at,
+	t.key, t.now, c.former_periods, c.cuts, w.due, q.key, ` + nextVersion + `, s.limits_at,
 	coalesce(f.pinned_version, greatest(f.joined_version, (
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all')))`
 
@@ -295,7 +295,7 @@ func (w *Writing) name(ctx context.Context, old, c *plans.Customer, created bool
 		}
 	}
 	now := w.InstantOf(c)
-	if err := w.recordTerms(ctx, c.ID, 0, now); err != nil {
+	if err := w.recordTerms(ctx, c.ID, plans.TermsNamed, 0, now); err != nil {
 		return err
 	}
 	return w.changed(ctx, &CustomerChange{What: CustomerNamed, Customer: c, Now: now, Terms: true})
@@ -374,8 +374,8 @@ func (s *Store) GetCustomer(ctx context.Context, key string) (*plans.Customer, e
 		return nil, plans.ErrUnknownCustomer
 	}
 	c, err := read(ctx, s, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
-	// The entity tag is that of the customer as it is now, so what counts is written before it is told.
-	if err == nil && c.Due && s.ApplyScheduled(ctx, key) == nil {
+	// The entity tag is that of the customer as it is now, so a change that counts is settled first.
+	if err == nil && c.Due && s.Settle(ctx, key) == nil {
 		return read(ctx, s, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
 	}
 	return c, err

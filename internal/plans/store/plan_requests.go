@@ -55,6 +55,9 @@ func (s *Store) RequestPlan(ctx context.Context, customer, plan string) (is plan
 		At *int64
 	}
 	err = s.Write(ctx, KindCustomer, customer, func(ctx context.Context, w *Writing) error {
+		if _, _, err := w.scheduled(ctx, customer); err != nil {
+			return err
+		}
 		c, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, customer)
 		switch {
 		case err != nil:

@@ -41,7 +41,8 @@ func Editions(ctx context.Context, from querier, plan string, after, upTo int, o
 
 // rated is what the token buckets of a customer are refilled by, and what they were before.
 type rated struct {
-	now    int64 // by the customer's clock
+	now    int64 // of the write, by the customer's clock
+	number int64 // of the change from which on what it writes counts
 	clock  plans.ClockHistory
 	own    map[string]*plans.OwnRates
 	joined int
@@ -68,7 +69,7 @@ const readOwnRates = `SELECT limit_name, change, at, rates, until FROM limit_rat
 // rated reads what the token buckets of a customer are refilled by as it is stored now. With the
 // name of a limit it reads the plan's rates of that one alone.
 func (w *Writing) rated(ctx context.Context, c *plans.Customer, only string) (*rated, error) {
-	r := &rated{now: w.InstantOf(c), own: make(map[string]*plans.OwnRates)}
+	r := &rated{now: w.InstantOf(c), number: w.Number, own: make(map[string]*plans.OwnRates)}
 	if err := w.QueryRow(ctx, readRated, c.ID).Scan(&r.joined, &r.pinned, &r.clock); err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (w *Writing) keepRates(ctx context.Context, customer int64, was, is *rated,
 		if _, there := is.limits[limit]; !there {
 			continue
 		}
-		switch own, plain := plans.ChangedRates(w.Number, was.now, was.until(limit), is.planRates(limit), overrides[limit]); {
+		switch own, plain := plans.ChangedRates(was.number, was.now, was.until(limit), is.planRates(limit), overrides[limit]); {
 		case plain:
 			batch.Queue(dropRates, customer, limit)
 		case own != nil:

@@ -87,7 +87,11 @@ func calendarOf(c *plans.Customer, p *calendar.Periods) plans.FormerPeriods {
 // recordChange records the terms of a change, and calls billing for it.
 func (w *Writing) recordChange(ctx context.Context, change *CustomerChange) error {
 	if change.Terms || change.Cut != nil {
-		if err := w.recordTerms(ctx, change.Customer.ID, change.From, change.Now); err != nil {
+		how := plans.ChangeLimitsNow
+		if change.Cut != nil {
+			how = plans.ChangeNow
+		}
+		if err := w.recordTerms(ctx, change.Customer.ID, how, change.From, change.Now); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,10 +12,10 @@ import (
 	"quotad/internal/plans"
 )
 
-// A scheduled change of plan waits in a row of its own. From its instant on readers take the plan from
-// there, so that nothing has to be written at that moment. Later somebody writes it into the customer,
-// see ApplyScheduled. Whoever writes a customer's billing takes the row away first and puts it back
-// last: what moves the end that it waits for moves it along.
+// A scheduled change of plan is a row of customer_terms that waits. From its instant on readers read the
+// plan from that row, so that nothing has to be written at that moment. The next write of the customer, or the
+// sweeper, settles the change: it writes the plan into the customer. A write of a customer's billing
+// removes a waiting row first and inserts it again last, so that the row follows the end that it waits for.
 
 // Scheduled is a change of plan that waits.
 type Scheduled struct {
@@ -24,6 +25,7 @@ type Scheduled struct {
 	Pinned *int
 
 	customer, at, change int64
+	reached              *int64 // the change at which the test clock showed at; nil: none, or PostgreSQL's time
 	plan                 string
 	former, isNew        bool
 }
@@ -39,9 +41,9 @@ func (s *Scheduled) Version() int {
 // customerNow has the tables of customerColumns. A scheduled change counts from its instant on, as it
 // does for hits.
 const customerNow = `
-	FROM customers c LEFT JOIN test_clocks t ON t.id = c.test_clock_id LEFT JOIN scheduled_changes s ON s.customer_id = c.id
+	FROM customers c LEFT JOIN test_clocks t ON t.id = c.test_clock_id LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits
 	CROSS JOIN LATERAL (
-		SELECT coalesce(s.done OR s.at <= coalesce(t.now, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint), false) AS due) w
+		SELECT coalesce(s.reached IS NOT NULL OR s.limits_at <= coalesce(t.now, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint), false) AS due) w
 	CROSS JOIN LATERAL (
 		SELECT CASE WHEN w.due THEN s.plan_id ELSE c.plan_id END AS plan_id,
 			CASE WHEN w.due THEN s.pinned_version ELSE c.pinned_version END AS pinned_version,
@@ -54,26 +56,23 @@ const nextVersion = `
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = s.plan_id AND v.apply_to = 'all')))`
 
 const readScheduled = `
-	SELECT s.customer_id, s.until, s.plan_id, s.joined_version, s.pinned_version, s.at, s.former, q.key, s.change, s.done, ` + nextVersion + `,
+	SELECT s.customer_id, s.how, s.plan_id, s.joined_version, s.pinned_version, s.limits_at, s.former, q.key, s.change, s.reached, ` + nextVersion + `,
 		t.now, c.former_periods
-	FROM customers c JOIN scheduled_changes s ON s.customer_id = c.id JOIN plans q ON q.id = s.plan_id
+	FROM customers c JOIN customer_terms s ON s.customer_id = c.id AND s.waits JOIN plans q ON q.id = s.plan_id
 	LEFT JOIN test_clocks t ON t.id = c.test_clock_id WHERE c.key = $1`
 
 // At is the instant from which on it counts, µs by the customer's clock.
 func (s *Scheduled) At() int64 { return s.at }
 
-// errDue: the customer has a scheduled change that counts already and is not written yet.
-var errDue = errors.New("a scheduled change is due")
+const dropScheduled = `DELETE FROM customer_terms WHERE customer_id = $1 AND waits`
 
-const dropScheduled = `DELETE FROM scheduled_changes WHERE customer_id = $1`
-
-// scheduled reads a customer's scheduled change and the former periods, nil where there is none.
-// Errors: errDue.
+// scheduled returns a customer's scheduled change that waits, and the customer's former periods. Both are
+// nil if none waits. A change that counts already is settled.
 func (w *Writing) scheduled(ctx context.Context, key string) (s *Scheduled, former []byte, err error) {
-	s, done, version := new(Scheduled), false, 0
-	var clock *int64
+	s, version := new(Scheduled), 0
+	var clockNow *int64
 	err = w.QueryRow(ctx, readScheduled, key).Scan(
-		&s.customer, &s.Until, &s.PlanID, &s.Joined, &s.Pinned, &s.at, &s.former, &s.plan, &s.change, &done, &version, &clock, &former)
+		&s.customer, &s.Until, &s.PlanID, &s.Joined, &s.Pinned, &s.at, &s.former, &s.plan, &s.change, &s.reached, &version, &clockNow, &former)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil, nil
@@ -81,17 +80,17 @@ func (w *Writing) scheduled(ctx context.Context, key string) (s *Scheduled, form
 		return nil, nil, err
 	}
 	now := w.Now.UnixMicro()
-	if clock != nil {
-		now = *clock
+	if clockNow != nil {
+		now = *clockNow
 	}
-	if done || s.at <= now {
-		return nil, nil, errDue
+	if s.reached != nil || s.at <= now {
+		return nil, nil, w.settle(ctx, s)
 	}
 	w.laid = &plans.ScheduledChange{Plan: s.plan, PlanVersion: version, At: time.UnixMicro(s.at).UTC()}
 	return s, former, nil
 }
 
-// lift takes a customer's scheduled change out of the database, for lay. Errors: errDue.
+// lift deletes a customer's scheduled change that waits, for lay to insert again.
 func (w *Writing) lift(ctx context.Context, key string) error {
 	s, former, err := w.scheduled(ctx, key)
 	if err != nil || s == nil {
@@ -120,8 +119,9 @@ func (w *Writing) storeFormer(ctx context.Context, customer int64, former []plan
 }
 
 const insertScheduled = `
-	INSERT INTO scheduled_changes (customer_id, clock_id, change, at, until, plan_id, joined_version, pinned_version, former)
-	SELECT id, test_clock_id, $2, $3, $4, $5, $6, $7, $8 FROM customers WHERE id = $1`
+	INSERT INTO customer_terms (customer_id, change, how, limits_at, from_at, waits, clock_id, former,
+		plan_id, joined_version, pinned_version, timezone, billing_anchor)
+	SELECT id, $2, $4, $3, $3, true, test_clock_id, $8, $5, $6, $7, timezone, billing_anchor FROM customers WHERE id = $1`
 
 const getCustomerByID = `SELECT` + customerColumns + customerNow + ` WHERE c.id = $1`
 
@@ -244,65 +244,70 @@ func (s *Store) DropScheduled(ctx context.Context, key string) error {
 func scheduledTarget(customer string) string { return "customers/" + customer + "/scheduled-change" }
 
 const applyScheduled = `
-	WITH s AS (DELETE FROM scheduled_changes WHERE customer_id = $1 RETURNING *)
+	WITH s AS (UPDATE customer_terms SET waits = false WHERE customer_id = $1 AND waits RETURNING *)
 	UPDATE customers c SET plan_id = s.plan_id, joined_version = s.joined_version, pinned_version = s.pinned_version, change = $2
 	FROM s WHERE c.id = s.customer_id`
 
-// planBefore is what a customer with a scheduled change was on before that.
-const planBefore = `
-	SELECT p.key, coalesce(c.pinned_version, greatest(c.joined_version, (
-		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all'))), s.at, s.change
-	FROM customers c JOIN plans p ON p.id = c.plan_id JOIN scheduled_changes s ON s.customer_id = c.id WHERE c.id = $1`
+// versionsThen has the plan that a customer with a scheduled change was on before that change, and the
+// versions of this plan and of the new one that were in force at the change's instant. $2 is the instant,
+// and $3 the change at which the customer's test clock showed it.
+const versionsThen = `
+	SELECT p.key, coalesce(c.pinned_version, greatest(c.joined_version, max(v.version) FILTER (WHERE v.plan_id = c.plan_id))),
+		coalesce(s.pinned_version, greatest(s.joined_version, max(v.version) FILTER (WHERE v.plan_id = s.plan_id)))
+	FROM customers c JOIN customer_terms s ON s.customer_id = c.id AND s.waits JOIN plans p ON p.id = c.plan_id
+	LEFT JOIN plan_versions v ON v.plan_id IN (c.plan_id, s.plan_id) AND v.apply_to = 'all'
+		AND CASE WHEN c.test_clock_id IS NULL THEN (extract(epoch FROM v.created_at) * 1000000)::bigint < $2 ELSE v.change < $3 END
+	WHERE c.id = $1 GROUP BY p.key, c.pinned_version, c.joined_version, s.pinned_version, s.joined_version`
 
-// recordApplied: at is from_at − 1, since the row counts for the periods that begin at its instant or
-// later, and for none before. Its change is that of the schedule: versions that were written since
-// then are no older. Where another row has that number, it is the number of this change.
-const recordApplied = `
-	INSERT INTO customer_terms (customer_id, change, from_at, at, plan_id, joined_version, pinned_version, timezone, billing_anchor)
-	SELECT id, CASE WHEN EXISTS (SELECT FROM customer_terms WHERE customer_id = $1 AND change = $2) THEN $3::bigint ELSE $2 END, $4::bigint, $4 - 1,
-		plan_id, joined_version, pinned_version, timezone, billing_anchor FROM customers WHERE id = $1`
+// settle writes a scheduled change that counts already into the customer, and reports by an event that the
+// plan has changed. All limits and prices count as they did before. Every write of a customer begins with
+// this, so that it finds the customer on the plan that counts.
+func (w *Writing) settle(ctx context.Context, s *Scheduled) error {
+	old, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomerByID, s.customer)
+	if err != nil {
+		return err
+	}
+	version, number := 0, s.change
+	if s.reached != nil {
+		number = *s.reached
+	}
+	if err := w.QueryRow(ctx, versionsThen, old.ID, s.at, number).Scan(&old.Plan, &old.EffectiveVersion, &version); err != nil {
+		return err
+	}
+	was, err := w.rated(ctx, old, "")
+	if err != nil {
+		return err
+	}
+	was.now, was.number = s.at, number
+	if _, err := w.Exec(ctx, applyScheduled, old.ID, w.Number); err != nil {
+		return err
+	}
+	c, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomerByID, s.customer)
+	if err != nil {
+		return err
+	}
+	if err := w.keepAllRates(ctx, was, c); err != nil {
+		return err
+	}
+	w.settled = true
+	c.EffectiveVersion = version
+	return w.tellPlan(ctx, old, c, s.at)
+}
 
-// ApplyScheduled writes a customer's scheduled change that counts already into the customer. Nothing
-// counts otherwise than before. Where there is none it does nothing. It is the one place that tells
-// that the change has come to count: whoever is first deletes the row.
-func (s *Store) ApplyScheduled(ctx context.Context, key string) error {
+// Settle writes a customer's scheduled change that counts already into the customer. If there is none,
+// Settle does nothing.
+func (s *Store) Settle(ctx context.Context, key string) error {
 	return s.Write(plans.Itself(ctx), KindCustomer, key, func(ctx context.Context, w *Writing) error {
-		if _, _, err := w.scheduled(ctx, key); !errors.Is(err, errDue) {
-			if err == nil { // another node was quicker
-				err = errUnchanged
-			}
-			return err
-		}
-		c, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
-		if err != nil {
-			return err
-		}
-		old, at, change := *c, int64(0), int64(0)
-		if err := w.QueryRow(ctx, planBefore, c.ID).Scan(&old.Plan, &old.EffectiveVersion, &at, &change); err != nil {
-			return err
-		}
-		was, err := w.rated(ctx, &old, "")
-		if err != nil {
-			return err
-		}
-		was.now = at
-		if _, err := w.Exec(ctx, applyScheduled, c.ID, w.Number); err != nil {
-			return err
-		}
-		if err := w.keepAllRates(ctx, was, c); err != nil {
-			return err
-		}
-		if _, err = w.Exec(ctx, recordApplied, c.ID, change, w.Number, at); err != nil {
-			return err
-		}
-		return w.tellPlan(ctx, &old, c, at)
+		_, _, err := w.scheduled(ctx, key)
+		return cmp.Or(err, errUnchanged)
 	})
 }
 
 const dueScheduled = `
-	(SELECT c.key FROM scheduled_changes s JOIN customers c ON c.id = s.customer_id WHERE s.clock_id IS NULL AND s.at <= $1 ORDER BY s.at LIMIT $2)
+	(SELECT c.key FROM customer_terms s JOIN customers c ON c.id = s.customer_id
+		WHERE s.waits AND s.clock_id IS NULL AND s.limits_at <= $1 ORDER BY s.limits_at LIMIT $2)
 	UNION ALL
-	(SELECT c.key FROM scheduled_changes s JOIN customers c ON c.id = s.customer_id WHERE s.done LIMIT $2)`
+	(SELECT c.key FROM customer_terms s JOIN customers c ON c.id = s.customer_id WHERE s.waits AND s.reached IS NOT NULL LIMIT $2)`
 
 // DueScheduled are customers whose scheduled changes count at now, µs, and are not written yet: some
 // most of those in real time, and some of those on test clocks.
@@ -314,6 +319,8 @@ func (s *Store) DueScheduled(ctx context.Context, now int64, most int) ([]string
 	return keys, Classify(err)
 }
 
-// doneScheduled notes which changes a test clock has reached: they stay done when it is set back.
-const doneScheduled = `
-	UPDATE scheduled_changes SET done = true FROM test_clocks t WHERE t.key = $1 AND clock_id = t.id AND at <= t.now`
+// reachScheduled records which changes a test clock has shown: they count from this change on, also when
+// the clock is set back.
+const reachScheduled = `
+	UPDATE customer_terms SET reached = t.change FROM test_clocks t
+	WHERE t.key = $1 AND waits AND clock_id = t.id AND limits_at <= t.now AND reached IS NULL`

@@ -128,11 +128,13 @@ type Writing struct {
 	store     *Store
 	kind, key string // what the change is about
 	audited   bool
+	settled   bool // a scheduled change that counts was written into the customer
 	billing   *Billing
 }
 
 // errUnchanged ends a Write that has nothing to write. The transaction is rolled back, so its
-// change number is free again. The Write is a success.
+// change number is free again. It is committed if it has settled a scheduled change. The Write is a
+// success.
 var errUnchanged = errors.New("nothing to change")
 
 // Unchanged is what the function of a Write returns when it has nothing to write, see
@@ -189,12 +191,14 @@ func (s *Store) transact(ctx context.Context, kind, key string, first, do func(c
 	if s.look != nil {
 		return 0, Classify(s.try(ctx, w, do))
 	}
-	if err := do(ctx, w); errors.Is(err, errUnchanged) {
+	err = do(ctx, w)
+	unchanged := errors.Is(err, errUnchanged)
+	switch _, acts := plans.ActorOf(ctx); {
+	case unchanged && !w.settled:
 		return 0, nil
-	} else if err != nil {
+	case err != nil && !unchanged:
 		return 0, Classify(err)
-	}
-	if _, acts := plans.ActorOf(ctx); acts && !w.audited {
+	case acts && !w.audited && !unchanged:
 		return 0, errUnaudited
 	}
 	if err := w.announce(ctx); err != nil {

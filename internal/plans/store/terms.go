@@ -12,13 +12,13 @@ import (
 )
 
 const insertTerms = `
-	INSERT INTO customer_terms (customer_id, change, from_at, at, plan_id, joined_version, pinned_version, timezone, billing_anchor)
-	SELECT id, $2, $3, $4, plan_id, joined_version, pinned_version, timezone, billing_anchor FROM customers WHERE id = $1`
+	INSERT INTO customer_terms (customer_id, change, how, from_at, limits_at, plan_id, joined_version, pinned_version, timezone, billing_anchor)
+	SELECT id, $2, $5, $3, $4, plan_id, joined_version, pinned_version, timezone, billing_anchor FROM customers WHERE id = $1`
 
-// recordTerms keeps what a customer is on now, for the billing periods that start at from or
+// recordTerms inserts what a customer is on from now on, for the billing periods that start at from or
 // later.
-func (w *Writing) recordTerms(ctx context.Context, customer, from, at int64) error {
-	_, err := w.Exec(ctx, insertTerms, customer, w.Number, from, at)
+func (w *Writing) recordTerms(ctx context.Context, customer int64, how string, from, now int64) error {
+	_, err := w.Exec(ctx, insertTerms, customer, w.Number, from, now, how)
 	return err
 }
 
@@ -33,7 +33,7 @@ const advancePrices = `
 // RestartTerms lets all that was to count from a later billing period on count from an instant on:
 // the billing of a customer begins again there.
 func (w *Writing) RestartTerms(ctx context.Context, c *plans.Customer, at int64) error {
-	if err := w.recordTerms(ctx, c.ID, at, at); err != nil {
+	if err := w.recordTerms(ctx, c.ID, plans.TermsResume, at, at); err != nil {
 		return err
 	}
 	if _, err := w.Exec(ctx, advancePrices, c.ID, w.Number, at, at); err != nil {

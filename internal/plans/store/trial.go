@@ -7,8 +7,7 @@ import (
 
 // Trial returns a store whose writes are tried: where they would commit they call look, which reads in
 // their transaction, and all is rolled back. Nobody hears of them. A write that has nothing to write
-// calls look, too. A write of a customer with a change of plan that is due fails: write it first, see
-// ApplyScheduled. Errors are those of the write and of look.
+// calls look, too. Errors are those of the write and of look.
 func (s *Store) Trial(look func(ctx context.Context, w *Writing) error) *Store {
 	options := s.options
 	options.Committed = nil

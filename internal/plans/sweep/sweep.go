@@ -18,9 +18,9 @@ const (
 	// sweepRows is how many overrides one transaction looks up. It ends all expired overrides
 	// of their customers. It holds the lock that admin writes wait for.
 	sweepRows = 200
-	// applyEvery: who reads or writes the customer meanwhile does not wait for it.
-	applyEvery = time.Second
-	scrubEvery = 5 * time.Second
+	// settleEvery: a read or a write of the customer settles the change earlier.
+	settleEvery = time.Second
+	scrubEvery  = 5 * time.Second
 	// scrubAfter is far longer than a node with a database needs to hear of a change.
 	scrubAfter = time.Minute
 	// signOutEvery is how often sessions that are over are removed, signOutRows at a time. They
@@ -58,8 +58,8 @@ func (s *Sweeper) Run(ctx context.Context) {
 		Log: s.log, First: sweepEvery, Pause: sweepEvery, Do: s.endExpired,
 		Fails: "cannot end what has expired", Works: "what has expired is ended again",
 	}
-	applies := upkeep.Repeated{
-		Log: s.log, First: applyEvery, Pause: applyEvery, Do: s.applyScheduled,
+	settles := upkeep.Repeated{
+		Log: s.log, First: settleEvery, Pause: settleEvery, Do: s.settleScheduled,
 		Fails: "cannot write scheduled changes that count; they count all the same, and it is tried again", Works: "scheduled changes are written again",
 	}
 	scrubs := upkeep.Repeated{
@@ -73,7 +73,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 	var all sync.WaitGroup
 	all.Go(func() { ends.Run(ctx) })
-	all.Go(func() { applies.Run(ctx) })
+	all.Go(func() { settles.Run(ctx) })
 	all.Go(func() { scrubs.Run(ctx) })
 	all.Go(func() { signsOut.Run(ctx) })
 	all.Wait()
@@ -90,14 +90,14 @@ func (s *Sweeper) endExpired(ctx context.Context) error {
 	return err
 }
 
-// applyScheduled writes scheduled changes that count into their customers.
-func (s *Sweeper) applyScheduled(ctx context.Context) error {
+// settleScheduled settles scheduled changes that count.
+func (s *Sweeper) settleScheduled(ctx context.Context) error {
 	now, err := s.now(ctx)
 	for more := true; more && err == nil; {
 		var keys []string
 		keys, err = s.store.DueScheduled(ctx, now, sweepRows)
 		for _, key := range keys {
-			err = errors.Join(err, s.store.ApplyScheduled(ctx, key)) // one that fails keeps back no other
+			err = errors.Join(err, s.store.Settle(ctx, key)) // one that fails keeps back no other
 		}
 		more = len(keys) > 0
 	}
@@ -120,7 +120,7 @@ const expiredOverrides = `
 	SELECT DISTINCT id, key FROM (
 		SELECT c.id, c.key FROM overrides o JOIN customers c ON c.id = o.customer_id
 		WHERE o.expires_at <= $1 AND c.test_clock_id IS NULL
-			AND NOT EXISTS (SELECT FROM scheduled_changes s WHERE s.customer_id = c.id AND s.at <= $1) ORDER BY o.expires_at LIMIT $2) due
+			AND NOT EXISTS (SELECT FROM customer_terms s WHERE s.customer_id = c.id AND s.waits AND s.limits_at <= $1) ORDER BY o.expires_at LIMIT $2) due
 	ORDER BY id`
 
 const endOverrides = `

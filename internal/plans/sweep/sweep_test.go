@@ -63,21 +63,21 @@ func TestScheduledChangesAreWritten(t *testing.T) {
 		fmt.Sprintf(`INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change, test_clock_id)
 			SELECT 'c' || n, 'x', 1, 1, 'UTC', '2026-01-01T00:00:00', 3, CASE WHEN n %% 4 < 2 THEN 1 END FROM generate_series(1, %d) n`, customers),
 		// Those on the clock with an odd number were done when the clock showed more than now.
-		`INSERT INTO scheduled_changes (customer_id, clock_id, change, at, until, plan_id, joined_version, done)
-			SELECT id, test_clock_id, 3, CASE WHEN test_clock_id IS NULL AND id % 2 = 0 THEN 4e15 ELSE 6 END, 'period_end', 2, 1,
-				test_clock_id IS NOT NULL AND id % 2 = 1
-			FROM customers WHERE key LIKE 'c%'`,
+		`INSERT INTO customer_terms (customer_id, clock_id, change, how, limits_at, from_at, waits, plan_id, joined_version, timezone, billing_anchor, reached)
+			SELECT id, test_clock_id, 3, 'period_end', at, at, true, 2, 1, timezone, billing_anchor,
+				CASE WHEN test_clock_id IS NOT NULL AND id % 2 = 1 THEN 4 END
+			FROM customers, LATERAL (SELECT CASE WHEN test_clock_id IS NULL AND id % 2 = 0 THEN 4e15 ELSE 6 END AS at) a WHERE key LIKE 'c%'`,
 	} {
 		if _, err := admin.Pool().Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const state = `SELECT count(*) FILTER (WHERE s.customer_id IS NULL AND c.plan_id = 2), count(*) FILTER (WHERE c.plan_id = 1 AND s.customer_id IS NOT NULL),
-		count(DISTINCT c.change) FILTER (WHERE c.plan_id = 2), (SELECT count(*) FROM customer_terms WHERE from_at IN (6, 4e15) AND at = from_at - 1)
-		FROM customers c LEFT JOIN scheduled_changes s ON s.customer_id = c.id WHERE c.key LIKE 'c%'`
+		count(DISTINCT c.change) FILTER (WHERE c.plan_id = 2), (SELECT count(*) FROM customer_terms WHERE NOT waits AND limits_at = 6)
+		FROM customers c LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits WHERE c.key LIKE 'c%'`
 	var due, after, waits, changes, terms int
 	if err := admin.Pool().QueryRow(t.Context(),
-		`SELECT count(*) FROM scheduled_changes WHERE done OR clock_id IS NULL AND at < 4e15`).Scan(&due); err != nil || due == 0 || due == customers {
+		`SELECT count(*) FROM customer_terms WHERE waits AND (reached IS NOT NULL OR clock_id IS NULL AND limits_at < 4e15)`).Scan(&due); err != nil || due == 0 || due == customers {
 		t.Fatal(due, err)
 	}
 	startNode(t, url, "")
@@ -90,6 +90,35 @@ func TestScheduledChangesAreWritten(t *testing.T) {
 	})
 	if waits != customers-due || changes != due || terms != due {
 		t.Errorf("%d are due of %d: %d wait, %d changes, %d rows of terms", due, customers, waits, changes, terms)
+	}
+}
+
+// An override that has ended stays until a scheduled change that counts since then is settled: what the
+// limits were until the change depends on the override.
+func TestOverridesOutlastAChangeToSettle(t *testing.T) {
+	t.Parallel()
+	s := planstest.NewStore(t, pgtest.NewDatabase(t))
+	planstest.Populate(t, s)
+	now := planstest.DatabaseNow(t, s)
+	ends := now.Add(time.Hour).Truncate(time.Microsecond)
+	planstest.WriteOverride(t, s, "acme", plans.OverrideInput{Limit: 9, ExpiresAt: &ends})
+	if _, err := s.Pool().Exec(t.Context(), `
+		INSERT INTO customer_terms (customer_id, change, how, limits_at, from_at, waits, plan_id, joined_version, timezone, billing_anchor)
+		SELECT id, change, 'period_end', $1, $1, true, plan_id, joined_version, timezone, billing_anchor FROM customers WHERE key = 'acme'`,
+		now.UnixMicro()-1); err != nil {
+		t.Fatal(err)
+	}
+	sweeper := NewSweeper(s, func(context.Context) (int64, error) { return ends.UnixMicro(), nil }, nil)
+	for _, left := range []int64{1, 0} {
+		if err := sweeper.endExpired(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := planstest.Count(t, s, "count(*) FROM overrides"); got != left {
+			t.Errorf("%d overrides, want %d", got, left)
+		}
+		if err := s.Settle(t.Context(), "acme"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -210,8 +210,8 @@ func (c *Circuit) close(ctx context.Context, after time.Duration) {
 	c.await(ctx)
 	c.cutLate(c.options.Stopwatch(), 0)
 	c.await(ctx)
-	c.options.Troubles.forgive()
 	c.recovered = c.options.Stopwatch()
+	c.options.Troubles.forgive(c.recovered, c.part(cutAfter))
 	c.isOpen.Store(false)
 	c.options.Log.Info("the database commits in time again: hits are charged", "after", after.Round(time.Millisecond))
 }

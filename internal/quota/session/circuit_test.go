@@ -87,3 +87,32 @@ func TestALookThatIsOverOpensNothing(t *testing.T) {
 		t.Error("a look that is under way does not open the circuit")
 	}
 }
+
+// TestAnOldHitIsNoTrouble holds that a hit which was sent before the end of an outage, and is answered after the end,
+// does not show the node as degraded again. What a session meets after the end does, and so does a later hit.
+func TestAnOldHitIsNoTrouble(t *testing.T) {
+	const end, within = time.Minute, time.Second
+	for name, c := range map[string]struct {
+		report func(*Troubles, error, time.Duration)
+		at     time.Duration
+		counts bool
+	}{
+		"a hit that waited":    {(*Troubles).ReportHit, end + within - 1, false},
+		"a hit of after":       {(*Troubles).ReportHit, end + within, true},
+		"a session's, at once": {(*Troubles).Report, end + 1, true},
+	} {
+		troubles := NewTroubles(slog.New(slog.DiscardHandler))
+		troubles.ReportHit(ErrOutcomeUnknown, end-1)
+		if troubles.Worst(end) == nil {
+			t.Errorf("%s: the outage is no trouble", name)
+		}
+		troubles.forgive(end, within)
+		if why := troubles.Worst(end); why != nil {
+			t.Errorf("%s: after the end there is %v", name, why)
+		}
+		c.report(troubles, ErrOutcomeUnknown, c.at)
+		if why := troubles.Worst(c.at); (why != nil) != c.counts {
+			t.Errorf("%s: %v", name, why)
+		}
+	}
+}

@@ -27,6 +27,8 @@ type Troubles struct {
 	mu   sync.Mutex
 	met  map[string]trouble // by what they have in common
 	open bool               // the log was told of one, and not that all are over
+	// answeredBy is when all hits are answered that were sent before the last outage ended, on the stopwatch.
+	answeredBy time.Duration
 }
 
 type trouble struct {
@@ -40,8 +42,7 @@ func NewTroubles(log *slog.Logger) *Troubles {
 	return &Troubles{log: log, met: make(map[string]trouble)}
 }
 
-// Report notes a trouble that a session or a hit has met now: an error that wraps one of this
-// package's.
+// Report notes a trouble that a session has met now: an error that wraps one of this package's.
 func (t *Troubles) Report(err error, now time.Duration) {
 	name := nameOf(err)
 	t.mu.Lock()
@@ -56,6 +57,17 @@ func (t *Troubles) Report(err error, now time.Duration) {
 	}
 	known.err, known.at = err, now
 	t.met[name] = known
+}
+
+// ReportHit notes a trouble that a hit was answered with, unless the hit may have been sent before the last outage
+// ended: it says nothing about the database since.
+func (t *Troubles) ReportHit(err error, now time.Duration) {
+	t.mu.Lock()
+	old := now < t.answeredBy
+	t.mu.Unlock()
+	if !old {
+		t.Report(err, now)
+	}
 }
 
 // StateOf is the SQLSTATE of an error that the server said, or empty.
@@ -105,10 +117,12 @@ func (t *Troubles) expire(now time.Duration) {
 	}
 }
 
-// forgive has no trouble that was met before now count any more.
-func (t *Troubles) forgive() {
+// forgive ends an outage: no trouble that was met before now counts any more, and none of the hits that wait
+// now, each for within at most.
+func (t *Troubles) forgive(now, within time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.answeredBy = now + within
 	for name, known := range t.met {
 		known.at = -2 * troubleLasts
 		t.met[name] = known

@@ -11,6 +11,8 @@ type Correction struct {
 	of       *Invoice
 	meter    string
 	from, to int64 // what was counted before, and with it
+	billed   int64 // what the line and all corrections before came to
+	noted    int64 // what notes took of that
 	minor    int64
 }
 
@@ -37,7 +39,9 @@ func (l *Life) pending() (all []*Correction) {
 func (l *Life) correction(p *Period, meter string, to int64) *Correction {
 	line := p.invoice.usageLine(meter)
 	corrected, noted := l.corrected(p.invoice, meter)
-	return &Correction{p, p.invoice, meter, p.counted[meter], to, max(p.usage(meter, to).Minor, line.noted+noted) - line.Minor - corrected}
+	c := &Correction{p, p.invoice, meter, p.counted[meter], to, line.Minor + corrected, line.noted + noted, 0}
+	c.minor = max(p.usage(meter, to).Minor, c.noted) - c.billed
+	return c
 }
 
 func (i *Invoice) usageLine(meter string) *Line {
@@ -66,11 +70,9 @@ func (l *Life) corrected(of *Invoice, meter string) (minor, noted int64) {
 }
 
 func (c *Correction) line() Line {
-	now := c.period.usage(c.meter, c.to)
-	return Line{
-		Kind: "correction", Meter: c.meter, From: c.period.Start, To: c.period.End, Version: c.period.Version.N, Quantity: c.to - c.from,
-		Priced: now.Priced, Minor: c.minor, Of: c.of, part: now.part,
-	}
+	line := c.period.usage(c.meter, c.to)
+	line.Kind, line.Quantity, line.Minor, line.Of, line.Before = "correction", c.to-c.from, c.minor, c.of, &Before{c.from, c.billed, c.noted}
+	return line
 }
 
 // claim notes that an invoice counts it, and release that none does.

@@ -1,6 +1,9 @@
 package oracle
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // An Invoice is one on its way, or on paper.
 type Invoice struct {
@@ -39,6 +42,7 @@ type Line struct {
 	Applied  string // the minimum or maximum of its price, if that is the amount
 	Minor    int64
 	Of       *Invoice
+	Before   *Before // of a correction
 
 	By, Exact string // of a level meter: which level is billed, and the level
 	part      *Share // of a whole period that it covers; nil: it is of no time
@@ -46,6 +50,20 @@ type Line struct {
 	noted   int64  // of an invoice on paper: what credit notes took
 	advance *Ahead // that it is
 	back    Back   // that it is
+}
+
+// Before is what was billed of a line before a correction of it.
+type Before struct {
+	Quantity      int64 `json:"quantity"`
+	AmountMinor   int64 `json:"amount_minor"`
+	CreditedMinor int64 `json:"credited_minor"`
+}
+
+func (b *Before) String() string {
+	if b == nil {
+		return ""
+	}
+	return fmt.Sprintf(" before %d for %d, of which notes %d", b.Quantity, b.AmountMinor, b.CreditedMinor)
 }
 
 // Priced is what a line says of a price without tiers.

@@ -12,7 +12,7 @@ import (
 type Computed struct {
 	Words          string
 	Printed, Minor int64
-	FromWords      bool // the words have a price; else the amount itself is the price
+	From           string // what the amount is computed from: "a price", "a price, less what was billed before", or "the amount" alone
 }
 
 var (
@@ -25,11 +25,12 @@ var (
 	paperApplied = regexp.MustCompile(`^(?:Minimum|Maximum) of ` + paperMoney + paperPart + ` applied$`)
 	paperBase    = regexp.MustCompile(`^` + paperMoney + paperPart + `$`)
 	paperLeft    = regexp.MustCompile(`^No more than ` + paperMoney + ` was left of it$`)
+	paperNoted   = regexp.MustCompile(`^At least ` + paperMoney + `, the sum of credit notes$`)
+	paperBefore  = regexp.MustCompile(`^Less ` + paperMoney + ` billed before$`)
 	paperMinimum = regexp.MustCompile(`^Minimum of ` + paperMoney + paperPart + `, less ` + paperMoney + ` of base price and usage$`)
 )
 
-// OnPaper computes each line of an invoice as HTML from its paper alone. exponent is the currency's. Corrections are left out: what
-// they correct is on another paper.
+// OnPaper computes each line of an invoice or credit note as HTML from its paper alone. exponent is the currency's.
 func OnPaper(page string, exponent int) (lines []Computed, err error) {
 	_, body, _ := strings.Cut(page, `<table class="lines">`)
 	body, _, _ = strings.Cut(body, `<table class="totals">`)
@@ -45,15 +46,20 @@ func OnPaper(page string, exponent int) (lines []Computed, err error) {
 		if !ok {
 			return nil, fmt.Errorf("no amount in %q", words)
 		}
-		if strings.HasPrefix(words[1], "Correction of ") {
-			continue
-		}
 		c := Computed{Words: strings.Join(words, " | "), Printed: round(printed.Mul(printed, tenTo(exponent)))}
-		c.Minor, c.FromWords = line.compute(words[2 : len(words)-1])
-		if !c.FromWords {
-			c.Minor = c.Printed
-		} else if c.Printed < 0 {
-			c.Minor = -c.Minor
+		minor, priced := line.compute(words[2 : len(words)-1])
+		switch {
+		case line.before != nil:
+			c.From, c.Minor = "a price, less what was billed before", minor
+		case !priced:
+			c.From, c.Minor = "the amount", c.Printed
+		case c.Printed < 0:
+			c.From, c.Minor = "a price", -minor
+		default:
+			c.From, c.Minor = "a price", minor
+		}
+		if (line.before != nil) != strings.HasPrefix(words[1], "Correction of ") {
+			return nil, fmt.Errorf("a correction says what was billed before, and no other line does: %q", words)
 		}
 		lines = append(lines, c)
 	}
@@ -66,6 +72,10 @@ type onPaper struct {
 	sum      *big.Rat // in minor units
 	priced   bool
 	last     string
+
+	applied *int64 // the minimum or maximum that is the amount
+	least   int64  // that credit notes took, of a correction
+	before  *int64 // that was billed before a correction, in minor units
 }
 
 // compute follows the words of a line in their order.
@@ -86,10 +96,16 @@ func (p *onPaper) compute(words []string) (minor int64, priced bool) {
 			factor = paperTiers.FindStringSubmatch(word)[1:]
 		case paperApplied.MatchString(word):
 			m := paperApplied.FindStringSubmatch(word)
+			applied := steps(p.money(m[1]), m[2:])
 			if level {
-				return round(share(p.money(m[1]), m[2:])), true
+				applied = round(share(p.money(m[1]), m[2:]))
 			}
-			return steps(p.money(m[1]), m[2:]), true
+			p.applied = &applied
+		case paperNoted.MatchString(word):
+			p.least = round(p.money(paperNoted.FindStringSubmatch(word)[1]))
+		case paperBefore.MatchString(word):
+			before := round(p.money(paperBefore.FindStringSubmatch(word)[1]))
+			p.before = &before
 		case paperMinimum.MatchString(word):
 			m := paperMinimum.FindStringSubmatch(word)
 			return steps(p.money(m[1]), m[2:5]) - round(p.money(m[5])), true
@@ -106,7 +122,13 @@ func (p *onPaper) compute(words []string) (minor int64, priced bool) {
 		}
 		p.priced = true
 	}
-	return round(share(p.sum, factor)), p.priced
+	if minor = round(share(p.sum, factor)); p.applied != nil {
+		minor = *p.applied
+	}
+	if p.before != nil {
+		minor = max(minor, p.least) - *p.before
+	}
+	return minor, p.priced
 }
 
 func (p *onPaper) money(text string) *big.Rat {

@@ -52,6 +52,7 @@ type ShownLine struct {
 	Applied string      `json:"applied"`
 	Level   *ShownLevel `json:"level"`
 	Part    *ShownPart  `json:"part"`
+	Before  *Before     `json:"billed_before"`
 }
 
 // ShownPart is the part [From, To) of a whole [OfFrom, OfTo).
@@ -103,7 +104,9 @@ func (i *Invoice) Show() Shown {
 }
 
 func show(l Line) ShownLine {
-	line := ShownLine{l.Kind, l.Meter, utc(l.From), utc(l.To), l.Quantity, l.Included, l.Version, nil, l.Minor, l.Of.Name(), l.Priced, l.Applied, nil, nil}
+	line := ShownLine{
+		l.Kind, l.Meter, utc(l.From), utc(l.To), l.Quantity, l.Included, l.Version, nil, l.Minor, l.Of.Name(), l.Priced, l.Applied, nil, nil, l.Before,
+	}
 	if s := l.part; s != nil && (s.A != s.S || s.B != s.E) {
 		line.Part = &ShownPart{utc(s.A), utc(s.B), utc(s.S), utc(s.E)}
 	}
@@ -177,7 +180,7 @@ func (l ShownLine) String() string {
 	fmt.Fprintf(b, "%s %s %s/%s quantity %d included %d v%d amount %d of[%s]", l.Kind, l.Meter, short(l.From), short(l.To), l.Quantity, l.Included,
 		l.PlanVersion, l.AmountMinor, l.Of)
 	fmt.Fprintf(b, " at %s, %d for %s, %s", l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied)
-	b.WriteString(l.Level.String() + l.Part.String())
+	b.WriteString(l.Level.String() + l.Part.String() + l.Before.String())
 	for _, t := range l.Tiers {
 		upTo := "rest"
 		if t.UpTo != nil {

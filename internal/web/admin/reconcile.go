@@ -80,6 +80,7 @@ var checkNames = map[string]string{
 	"paid_out_is_paid_in":       "No more is paid out than was paid in",
 	"credits_add_up":            "Credits add up",
 	"periods_can_close":         "Every billing period can be closed",
+	"terms_agree":               "Customers are limited by the terms that are billed",
 	"changes_exist":             "Counters were judged under changes that there are",
 }
 

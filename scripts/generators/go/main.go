@@ -23,7 +23,9 @@ func main() {
 
 	hit := generated.HitRequest{Customer: "acme", Meter: "requests"}
 	admitted, err := quotad.HitsCreateWithResponse(ctx, nil, hit)
-	must(err == nil && admitted.JSON200 != nil && admitted.JSON200.Allowed, "a hit is admitted", err)
+	must(err == nil && admitted.JSON200 != nil, "a hit is answered with 200", err)
+	decision, err := admitted.JSON200.AsDecision()
+	must(err == nil && bool(decision.Allowed), "a hit is admitted", err)
 	must(admitted.Headers200.RateLimit != nil, "an admitted hit has RateLimit", err)
 
 	hit.Cost = new(int64(200))
@@ -31,6 +33,11 @@ func main() {
 	must(err == nil && refused.ApplicationproblemJSON429 != nil, "a hit above the limit is refused", err)
 	refusal, err := refused.ApplicationproblemJSON429.AsRefusal()
 	must(err == nil && len(refusal.Limits) == 2 && refusal.RetryAfterMs != nil && *refusal.RetryAfterMs > 0 && strings.HasSuffix(refusal.Type, "quota-exceeded"), "a refusal has its wait and limits", err)
+
+	told, err := quotad.HitsCreateWithResponse(ctx, &generated.HitsCreateParams{DenyStatus: new(generated.HitsCreateParamsDenyStatusN200)}, hit)
+	must(err == nil && told.ApplicationproblemJSON200 != nil, "a refusal is told by 200, if the query says so", err)
+	refusal = *told.ApplicationproblemJSON200
+	must(!bool(refusal.Allowed) && len(refusal.ViolatedPolicies) == 1, "a refusal that is told by 200 has its type", err)
 
 	plans, err := quotad.PlansListWithResponse(ctx, &generated.PlansListParams{Limit: new(1)})
 	must(err == nil && plans.JSON200 != nil && plans.JSON200.Items[0].Limits[0].Algorithm == "fixed_window", "a list has its items", err)
