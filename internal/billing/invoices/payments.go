@@ -155,60 +155,6 @@ func (is *Invoices) returnPayment(ctx context.Context, tx pgx.Tx, b *pgx.Batch, 
 	return queueReturned(b, c, i, applied)
 }
 
-// Entries of what was applied when the invoice was finalized, and returned when it became void, have it
-// as their invoice. All others name the payment; those of credit notes may name the invoice alone.
-const creditsOfInvoice = `
-	SELECT e.credit_id, c.kind, e.payment, -sum(e.amount_minor)::bigint FROM (
-		SELECT customer_id, credit_id, 0 AS payment, amount_minor, n FROM credit_entries
-		WHERE invoice_id = $1::uuid AND kind IN ('applied', 'returned') AND paid_invoice IS NULL
-		UNION ALL
-		SELECT customer_id, credit_id, coalesce(paid_n, 0), amount_minor, n FROM credit_entries WHERE paid_invoice = $1::uuid
-	) e JOIN credits c ON c.customer_id = e.customer_id AND c.id = e.credit_id
-	GROUP BY e.customer_id, e.credit_id, c.kind, e.payment, c.priority, c.expires_at, c.seq HAVING sum(e.amount_minor) < 0
-	ORDER BY e.payment, c.priority, c.expires_at NULLS LAST, c.kind <> 'promotional', c.seq`
-
-// appliedTo is what credits pay of an invoice, in the order in which they were applied.
-func appliedTo(ctx context.Context, q postgres.Querier, i *billing.Invoice) ([]assembly.Applied, error) {
-	rows, _ := q.Query(ctx, creditsOfInvoice, i.ID)
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a assembly.Applied, err error) {
-		return a, row.Scan(&a.Credit, &a.Kind, &a.Payment, &a.Minor)
-	})
-}
-
-// returnedEntry books back what a credit paid of an invoice. by is the credit note that returns it, or
-// the invoice itself where it becomes void.
-func returnedEntry(c *accounts.Customer, i *billing.Invoice, a assembly.Applied, by string) entryRow {
-	e := entryRow{Customer: c.ID, Credit: a.Credit, Kind: billing.EntryReturned, AmountMinor: a.Minor, At: c.Now}
-	switch {
-	case a.Payment > 0:
-		e.PaidInvoice, e.PaidN = &i.ID, &a.Payment
-	case by != i.ID:
-		e.PaidInvoice = &i.ID
-	}
-	if by != i.ID || a.Payment == 0 {
-		e.Invoice = &by
-	}
-	return e
-}
-
-const liveOn = `
-	UPDATE credits SET expires_at = greatest(expires_at, $3) WHERE customer_id = $1 AND id = ANY ($2) AND expires_at IS NOT NULL`
-
-// queueReturned returns to credits what they paid of an invoice, and lets them live on.
-func queueReturned(b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, applied []assembly.Applied) error {
-	var ids []string
-	for _, a := range applied { // one after another: a credit may have paid twice
-		ids = append(ids, a.Credit)
-		if err := postgres.QueueRows(b, bookEntries, []entryRow{returnedEntry(c, i, a, i.ID)}); err != nil {
-			return err
-		}
-	}
-	if len(ids) > 0 {
-		b.Queue(liveOn, c.ID, ids, c.Now+billing.ReturnedFor)
-	}
-	return nil
-}
-
 func auditPayment(p *billing.Payment) *paymentAudit {
 	return &paymentAudit{p.N, p.Kind, p.AmountMinor, p.Reference, p.Reason}
 }

@@ -99,30 +99,6 @@ func (s *Store) WriteCustomer(ctx context.Context, key string, do func(ctx conte
 	})
 }
 
-// changed tells billing, if there is any.
-func (w *Writing) changed(ctx context.Context, change *CustomerChange) error {
-	if w.billing == nil {
-		return nil
-	}
-	return w.billing.Changed(ctx, w, change)
-}
-
-// running is Billing.Running for a customer that has an open period.
-func (w *Writing) running(ctx context.Context, c *plans.Customer) (*Running, error) {
-	if w.Open == nil || w.Open.End == 0 {
-		return nil, nil //nolint:nilnil // none runs, which is no error
-	}
-	return w.billing.Running(ctx, w, c, w.InstantOf(c))
-}
-
-// InstantOf is what a customer's clock shows, µs.
-func (w *Writing) InstantOf(c *plans.Customer) int64 {
-	if c.Clock != nil {
-		return c.Clock.Now
-	}
-	return w.Now.UnixMicro()
-}
-
 const touchCustomer = `UPDATE customers SET change = $2 WHERE id = $1`
 
 // changeCustomer runs do in a Write about a customer that is not archived, once a scheduled change that

@@ -274,3 +274,27 @@ func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowTo
 type querier interface {
 	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
 }
+
+// changed tells billing, if there is any.
+func (w *Writing) changed(ctx context.Context, change *CustomerChange) error {
+	if w.billing == nil {
+		return nil
+	}
+	return w.billing.Changed(ctx, w, change)
+}
+
+// running is Billing.Running for a customer that has an open period.
+func (w *Writing) running(ctx context.Context, c *plans.Customer) (*Running, error) {
+	if w.Open == nil || w.Open.End == 0 {
+		return nil, nil //nolint:nilnil // none runs, which is no error
+	}
+	return w.billing.Running(ctx, w, c, w.InstantOf(c))
+}
+
+// InstantOf is what a customer's clock shows, µs.
+func (w *Writing) InstantOf(c *plans.Customer) int64 {
+	if c.Clock != nil {
+		return c.Clock.Now
+	}
+	return w.Now.UnixMicro()
+}

@@ -204,3 +204,29 @@ func (tx *transaction) restore(s snapshot) {
 		delete(tx.receipts, key)
 	}
 }
+
+// SetLevel sets what is held, 0 … MaxNumber: of the value that the target is of, else of the meter. A
+// rise is judged as a hit of the difference, a fall always passes. The decision of a rise has the
+// difference as its cost, any other decision none.
+//
+// Errors: ErrNoLevel, *TooHighError, and those of Decide.
+func (w *Worker) SetLevel(ctx context.Context, from queue.SenderID, t *model.Target, level int64) (model.Decision, error) {
+	return submit(w, w.newOperation(from, t, model.ID{}), func(tx *transaction) (model.Decision, error) {
+		return tx.setLevel(t, level)
+	}).result(ctx)
+}
+
+func (tx *transaction) setLevel(t *model.Target, level int64) (model.Decision, error) {
+	if !t.Level {
+		return model.Decision{}, ErrNoLevel
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return model.Decision{}, err
+	}
+	if rise := level - t.Held(totalsOf(counters)); rise > 0 {
+		return tx.hit(&model.Hit{Target: t, Cost: rise})
+	}
+	err = tx.makeLevel(t, counters, level, instant)
+	return tx.judge(t, counters, 0), err
+}

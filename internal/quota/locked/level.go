@@ -1,46 +1,12 @@
 package locked
 
-import (
-	"context"
-	"maps"
-	"slices"
-
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/queue"
-	"quotad/internal/quota/session"
-)
+import "quotad/internal/quota/model"
 
 // TooHighError says that a level meter would hold more than it can. Nothing was done.
 type TooHighError struct{ Most int64 }
 
 func (e *TooHighError) Error() string {
 	return "a level is at most 10^15-1; nothing was done"
-}
-
-// SetLevel sets what is held, 0 … MaxNumber: of the value that the target is of, else of the meter. A
-// rise is judged as a hit of the difference, a fall always passes. The decision of a rise has the
-// difference as its cost, any other decision none.
-//
-// Errors: ErrNoLevel, *TooHighError, and those of Decide.
-func (w *Worker) SetLevel(ctx context.Context, from queue.SenderID, t *model.Target, level int64) (model.Decision, error) {
-	return submit(w, w.newOperation(from, t, model.ID{}), func(tx *transaction) (model.Decision, error) {
-		return tx.setLevel(t, level)
-	}).result(ctx)
-}
-
-func (tx *transaction) setLevel(t *model.Target, level int64) (model.Decision, error) {
-	if !t.Level {
-		return model.Decision{}, ErrNoLevel
-	}
-	counters, instant, err := tx.open(t)
-	if err != nil {
-		return model.Decision{}, err
-	}
-	if rise := level - t.Held(totalsOf(counters)); rise > 0 {
-		return tx.hit(&model.Hit{Target: t, Cost: rise})
-	}
-	err = tx.makeLevel(t, counters, level, instant)
-	return tx.judge(t, counters, 0), err
 }
 
 // makeLevel makes what is held a level. If neither the level nor the generation of the values changes,
@@ -120,20 +86,6 @@ func generationsOf(counters []*lockedRow) []int64 {
 
 // level is what a meter holds from an instant on, µs.
 type level struct{ at, units int64 }
-
-// changedLevels are the own counters whose levels changed, in the order of their rows.
-func (tx *transaction) changedLevels() []model.CounterKey {
-	return slices.SortedFunc(maps.Keys(tx.levels), model.CompareKeys)
-}
-
-func (tx *transaction) encodeLevels(p *session.Params, keys []model.CounterKey) {
-	hours, units := make(hourColumns, len(keys)), make([]int64, len(keys))
-	for i, k := range keys {
-		hours[i], units[i] = model.HourKey{Customer: k.Customer, Meter: k.Meter, Hour: tx.levels[k].at}, tx.levels[k].units
-	}
-	hours.encode(p)
-	p.Int8(units)
-}
 
 // levelsSQL writes what is held from an instant on. Of several changes at one instant only the last one
 // counts. Who holds the own counter's row writes them, and no instant is before the last one's.

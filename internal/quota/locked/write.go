@@ -112,6 +112,20 @@ func (tx *transaction) encodeHours(p *session.Params, hours []model.HourKey) {
 	p.Int8(units)
 }
 
+// changedLevels are the own counters whose levels changed, in the order of their rows.
+func (tx *transaction) changedLevels() []model.CounterKey {
+	return slices.SortedFunc(maps.Keys(tx.levels), model.CompareKeys)
+}
+
+func (tx *transaction) encodeLevels(p *session.Params, keys []model.CounterKey) {
+	hours, units := make(hourColumns, len(keys)), make([]int64, len(keys))
+	for i, k := range keys {
+		hours[i], units[i] = model.HourKey{Customer: k.Customer, Meter: k.Meter, Hour: tx.levels[k].at}, tx.levels[k].units
+	}
+	hours.encode(p)
+	p.Int8(units)
+}
+
 // hourColumns are keys of usage, or of adjustments.
 type hourColumns []model.HourKey
 
