@@ -77,7 +77,7 @@ func queueGoneOn(b *pgx.Batch, tasks []*Task) *[]goneOn {
 		}
 		p.Prices, err = accounts.ReadPrices(prices)
 		for _, t := range by {
-			if t.kind != billing.KindPeriod || t.Period.Chain != p.Chain || t.Period.N != p.N { // a reissue for the period gives it back
+			if t.kind != billing.KindPeriod || t.Period.Chain != p.Chain || t.Period.N != p.N { // its reissue gives it back
 				*found = append(*found, goneOn{t, g})
 			}
 		}
