@@ -14,8 +14,8 @@ import (
 const overdueAtOnce = 100
 
 // takeOverdue and takeOverdueByClock lock overdue invoices without an overdue event. They skip locked rows,
-// because such an invoice is being paid, or another node is writing its event. A payment locks the row last,
-// and this transaction locks no other row, so no deadlock is possible.
+// because such an invoice is being paid, or another node is writing its event. A payment locks its row last,
+// and this transaction locks only rows of unpaid_invoices.
 const (
 	takeOverdue = `
 	SELECT u.invoice_id::text, $1::bigint, u.due_at FROM unpaid_invoices u WHERE u.clock_id IS NULL AND u.told_at IS NULL AND u.due_at <= $1
