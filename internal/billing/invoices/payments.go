@@ -13,13 +13,14 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Once names a request by its id, which is the customer's for ever. ID "" is a request without one.
+// Once identifies a request of a customer by its id, which is never reused. An empty ID is a request without
+// an id.
 type Once struct {
 	ID      string
-	Payload int64 // what was asked for, as one number
+	Payload int64 // the content of the request as one number
 }
 
-// request is how rows keep it: nil without an id.
+// request returns the columns of the request; both are nil without an id.
 func (o Once) request() (id *string, payload *int64) {
 	if o.ID == "" {
 		return nil, nil
@@ -27,8 +28,8 @@ func (o Once) request() (id *string, payload *int64) {
 	return &o.ID, &o.Payload
 }
 
-// done reports whether the request was done before. statement finds its payload. The error is
-// billing.ErrOtherPayload where the id stands for another one.
+// done reports whether the request was already executed. statement selects the payload of the earlier
+// request. If that payload differs, the error is billing.ErrOtherPayload.
 func (o Once) done(ctx context.Context, tx pgx.Tx, statement string, customer int64) (bool, error) {
 	if o.ID == "" {
 		return false, nil
@@ -61,9 +62,9 @@ const reversePayment = `
 
 var notPayable = "only invoices that are finalized and not paid yet can be paid"
 
-// Pay notes that a finalized invoice was paid now: so much of it, in minor units, or all that is open
-// where amount is 0. reference names the payment, for people. Errors: billing.ErrUnknownInvoice,
-// billing.StateError, billing.ErrMoreThanOpen, billing.ErrOtherPayload, billing.ErrTooManyPayments.
+// Pay records that a finalized invoice was paid now: amount in minor units, or the whole open amount if
+// amount is 0. reference is a text for people. Errors: billing.ErrUnknownInvoice, billing.StateError,
+// billing.ErrMoreThanOpen, billing.ErrOtherPayload, billing.ErrTooManyPayments.
 func (is *Invoices) Pay(ctx context.Context, id string, amount int64, reference string, once Once) (*billing.Invoice, error) {
 	action := &act{word: "pay"}
 	return is.onInvoice(ctx, id, action, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
@@ -91,7 +92,7 @@ func (is *Invoices) Pay(ctx context.Context, id string, amount int64, reference 
 	})
 }
 
-// queuePayment adds a payment to an invoice, at the customer's now.
+// queuePayment adds a payment to an invoice at the present instant of the customer's clock.
 func queuePayment(b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, p billing.Payment, once Once) (*billing.Payment, error) {
 	if len(i.Payments) >= billing.MaxPayments {
 		return nil, billing.ErrTooManyPayments
@@ -103,8 +104,8 @@ func queuePayment(b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, p bill
 	return &i.Payments[p.N-1], nil
 }
 
-// Reverse takes back the n-th payment of an invoice, such as a debit that bounced: its amount is open
-// again. Credits that paid are returned, and live on for billing.ReturnedFor at least. Errors:
+// Reverse reverses the n-th payment of an invoice, for example a bounced debit, so the amount is open again.
+// Credits of the payment are returned and remain valid for at least billing.ReturnedFor. Errors:
 // billing.ErrUnknownInvoice, billing.ErrUnknownPayment, billing.ErrReversed, billing.ErrNoted,
 // billing.ErrOtherPayload.
 func (is *Invoices) Reverse(ctx context.Context, id string, n int, reason string, once Once) (*billing.Invoice, error) {
