@@ -13,7 +13,7 @@ type Actor struct {
 	Request string // the id of the request; "" outside of HTTP
 }
 
-// Actors that are no API keys.
+// Actors that are not API keys.
 const (
 	ActorCommand = "command-line" // a command of quotad, such as keys create
 	ActorStart   = "start"        // quotad serve, as it starts

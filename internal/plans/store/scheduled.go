@@ -15,8 +15,8 @@ import (
 // A scheduled change of plan is a waiting row of customer_terms. From the change's instant on, readers
 // read the plan from that row, so nothing has to be written at that moment. The next write of the
 // customer, or the sweeper, settles the change, which means that it writes the plan into the customer. A
-// write of a customer's billing first removes a waiting row and inserts it again at the end, so that the
-// row follows a moved end of the period.
+// write of a customer's billing removes a waiting row first and inserts it again last. The row thus
+// follows the end of the period if the write moves that end.
 
 // Scheduled is a pending change of plan.
 type Scheduled struct {
@@ -126,9 +126,9 @@ const insertScheduled = `
 
 const getCustomerByID = `SELECT` + customerColumns + customerNow + ` WHERE c.id = $1`
 
-// lay inserts the scheduled change again after a write, at the end of the period that the write left. A
-// change without such an end is dropped, or fails the write if this write scheduled it. Errors:
-// plans.ErrNoOpenPeriod, plans.ErrEndsFirst, plans.ErrTooSoon, billing.ErrCurrency.
+// lay inserts the scheduled change again after a write, at the present end of its billing period. If
+// there is no such end any more, lay drops the change, or returns an error if this write requested the
+// change. Errors: plans.ErrNoOpenPeriod, plans.ErrEndsFirst, plans.ErrTooSoon, billing.ErrCurrency.
 func (w *Writing) lay(ctx context.Context) error {
 	s := w.Scheduled
 	if w.laid = nil; s == nil {

@@ -52,8 +52,8 @@ type Options struct {
 	// a node that keeps no memory.
 	Committed func(ctx context.Context, number int64)
 	Billing   *Billing // nil if nobody is billed
-	// Steady compares an instant of the database's clock, µs, with the clock that hits use, see
-	// postgres.Clock. If Steady is nil, the database's clock counts even when it steps.
+	// Steady checks an instant of the database's clock, µs, against the clock that hits use, and returns the
+	// instant to use, see postgres.Clock. If Steady is nil, the database's clock is used even when it steps.
 	Steady func(ctx context.Context, us int64) int64
 	// Within limits the duration of every operation, including waits for a connection and for the change
 	// number's lock. The limit also applies to packages that use the Store. 0 means 10 s.
