@@ -193,8 +193,8 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 	return c, false, w.reschedule(ctx, old, c, in.Change == plans.ChangeNow, runs)
 }
 
-// changes returns errUnchanged if the write would change nothing and no other plan is pending. For a
-// change of now, changes returns the running period.
+// changes returns errUnchanged if the write would change nothing and no other plan is pending. If the
+// change mode is now, changes returns the running period.
 func (w *Writing) changes(ctx context.Context, old *plans.Customer, in plans.CustomerInput, created bool) (runs *Running, err error) {
 	if created {
 		return nil, nil

@@ -39,8 +39,8 @@ func (s *Scheduled) Version() int {
 	return s.Joined
 }
 
-// customerNow lists the tables of customerColumns. A scheduled change applies from its instant on, as for
-// hits.
+// customerNow lists the tables of customerColumns. A scheduled change is in effect from its instant on,
+// as it is for hits.
 const customerNow = `
 	FROM customers c LEFT JOIN test_clocks t ON t.id = c.test_clock_id LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits
 	CROSS JOIN LATERAL (
@@ -173,8 +173,8 @@ func (w *Writing) endFor(ctx context.Context, c *plans.Customer, s *Scheduled) (
 	return w.billing.End(ctx, w, c.ID, s)
 }
 
-// layFormer makes a customer's periods former periods from an instant on if the periods of the other plan
-// differ.
+// layFormer ends a customer's billing periods at an instant and stores them as former periods, if the
+// next plan has another billing interval. former is true if the periods were stored.
 func (w *Writing) layFormer(ctx context.Context, c *plans.Customer, next *plans.Plan, at int64) (former bool, err error) {
 	was, err := w.periodsOf(ctx, c)
 	if err != nil || was.Interval == next.BillingInterval() {
@@ -312,7 +312,8 @@ const dueScheduled = `
 	(SELECT c.key FROM customer_terms s JOIN customers c ON c.id = s.customer_id WHERE s.waits AND s.reached IS NOT NULL LIMIT $2)`
 
 // DueScheduled returns customers whose scheduled changes apply at now, µs, but have not been written yet.
-// It returns at most most customers on real time and at most most on test clocks.
+// The parameter most limits the number of customers on real time and, separately, of customers on test
+// clocks.
 func (s *Store) DueScheduled(ctx context.Context, now int64, most int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -321,8 +322,8 @@ func (s *Store) DueScheduled(ctx context.Context, now int64, most int) ([]string
 	return keys, Classify(err)
 }
 
-// reachScheduled records the changes whose instant a test clock has reached. They apply from this change
-// on, even if the clock is set back.
+// reachScheduled records the scheduled changes whose instant a test clock has reached. These changes
+// apply from then on, even if the clock is set back.
 const reachScheduled = `
 	UPDATE customer_terms SET reached = t.change FROM test_clocks t
 	WHERE t.key = $1 AND waits AND clock_id = t.id AND limits_at <= t.now AND reached IS NULL`
