@@ -38,8 +38,8 @@ func (h ClockHistory) Showed(change int64) (at int64, known bool) {
 	return h.lowered(at, change), known
 }
 
-// lowered returns at, or the lowest instant to which the clock was set after the change, whichever is
-// lower.
+// lowered returns the lower of two instants: at, and the lowest instant to which the clock was set after
+// the change.
 func (h ClockHistory) lowered(at, change int64) int64 {
 	for i := 0; i+1 < len(h); i += 2 {
 		if h[i] > change {
@@ -49,8 +49,8 @@ func (h ClockHistory) lowered(at, change int64) int64 {
 	return at
 }
 
-// Reached returns the number of the first change later than the change after at which the clock showed
-// the instant at or a later instant. Reached returns 0 if the history contains no such change.
+// Reached returns the number of the first change above after that set the clock to the instant at or
+// later. Reached returns 0 if the history contains no such change.
 func (h ClockHistory) Reached(at, after int64) (change int64) {
 	for i := 0; i+1 < len(h); i += 2 {
 		if h[i] > after && h[i+1] >= at {
@@ -62,8 +62,8 @@ func (h ClockHistory) Reached(at, after int64) (change int64) {
 
 // Counts returns the number of the change from which a scheduled change of plan applies. The change
 // numbered after scheduled the plan for the instant at. On a test clock, Counts returns the number of the
-// change that made the clock reach at, or math.MaxInt64 while the clock has not reached it. On
-// PostgreSQL's time, the instant alone decides, so Counts returns after.
+// change that set the clock to at or later, or math.MaxInt64 if there is none yet. On PostgreSQL's time,
+// the instant alone decides, so Counts returns after.
 func (h ClockHistory) Counts(at, after int64) (change int64) {
 	if h == nil {
 		return after
