@@ -55,8 +55,8 @@ type Audited struct {
 	Target   string // path of the changed object under /v1/, not percent-encoded, such as customers/acme/overrides/hourly
 	Customer int64  // id of the customer whom the change concerns; 0 if it concerns no customer
 	Scrubbed bool   // the entry contains no data about that customer
-	// Before and After are the object before and after the change, as JSON. Before is nil if the object did
-	// not exist yet, and After is nil if it no longer exists.
+	// Before and After are the object before and after the change, as JSON. Each is nil if there is no state
+	// to record.
 	Before, After any
 }
 

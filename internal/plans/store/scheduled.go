@@ -261,9 +261,9 @@ const versionsThen = `
 		AND CASE WHEN c.test_clock_id IS NULL THEN (extract(epoch FROM v.created_at) * 1000000)::bigint < $2 ELSE v.change < $3 END
 	WHERE c.id = $1 GROUP BY p.key, c.pinned_version, c.joined_version, s.pinned_version, s.joined_version`
 
-// settle writes a scheduled change that applies already into the customer, and reports the change of plan
-// by an event. All limits and prices apply as before. Every write of a customer first settles such a
-// change, so that the write finds the plan that applies.
+// settle writes a scheduled change into the customer when the change applies already, and reports the
+// change of plan by an event. All limits and prices apply as before. Every write of a customer first
+// settles such a change, so that the write finds the plan that applies.
 func (w *Writing) settle(ctx context.Context, s *Scheduled) error {
 	old, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomerByID, s.customer)
 	if err != nil {
