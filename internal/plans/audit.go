@@ -13,7 +13,7 @@ type Actor struct {
 	Request string // the id of the request; "" outside of HTTP
 }
 
-// Actors that are no API keys.
+// Actors that are not API keys.
 const (
 	ActorCommand = "command-line" // a command of quotad, such as keys create
 	ActorStart   = "start"        // quotad serve, as it starts
@@ -34,7 +34,7 @@ func ActorOf(ctx context.Context) (a Actor, acts bool) {
 	return a, a.By != ""
 }
 
-// The actions of audited changes. Objects with states of their own have further actions.
+// The actions of audited changes. Objects with a lifecycle have further actions.
 const (
 	AuditCreate = "create"
 	AuditChange = "change"
@@ -55,8 +55,8 @@ type Audited struct {
 	Target   string // path of the changed object under /v1/, not percent-encoded, such as customers/acme/overrides/hourly
 	Customer int64  // id of the customer whom the change concerns; 0 if it concerns no customer
 	Scrubbed bool   // the entry contains no data about that customer
-	// Before and After are the object before and after the change, as JSON. Each is nil if there is no
-	// object then.
+	// Before and After are the object before and after the change, as JSON. Each is nil if there is no state
+	// to record.
 	Before, After any
 }
 
@@ -131,6 +131,6 @@ type AuditFilter struct {
 	// Target is a path, which selects the changes of that path and of all paths below it. A target without a
 	// slash is a key, which selects the changes of every object with that key.
 	Target string
-	// From and To limit the time to [From, To), µs. A nil limit is no limit.
+	// From and To are the bounds of the time range [From, To), µs. A nil bound is open.
 	From, To *int64
 }

@@ -4,9 +4,9 @@ package plans
 // in that period.
 type CapPeriod struct {
 	Start, End int64
-	// Begun is true if another period ended at Start. No hit is then judged before Start, whatever the
-	// customer's clock shows. If billing resumes at Start instead, a hit may be judged before it: on a
-	// stopped test clock, hits at the instant of the resumption are free.
+	// Begun is true if Start is also the end of an earlier period. In that case no hit is judged before
+	// Start, whatever the customer's clock shows. If billing resumes at Start instead, a hit may be judged
+	// before Start: on a stopped test clock, hits at the instant of the resumption are free.
 	Begun bool
 	Caps  map[string]Cap // keyed by meter key
 }

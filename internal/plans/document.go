@@ -46,7 +46,8 @@ func restoreNumbers(features map[string]any) {
 	}
 }
 
-// Costs reports whether a plan costs money because it has a base price, a minimum, or a price of a meter.
+// Costs reports whether a plan has a cost, which is a base price, a minimum, or a price of a meter above
+// 0.
 func (in *PlanInput) Costs() bool {
 	if in.BasePriceMinor > 0 || in.MinimumMinor > 0 {
 		return true

@@ -31,9 +31,10 @@ var (
 	ErrUnknownLimit   = errors.New("the customer's plan has no such limit")
 	// ErrLinkOver is returned for a link into the portal that was used, is too old, or never existed (410).
 	ErrLinkOver = errors.New("the link was used already or is over")
-	// ErrSessionOver is returned if a session of the pages ended after it was found.
+	// ErrSessionOver is returned if a session of the pages ended during the request that found it.
 	ErrSessionOver = errors.New("the session is over")
-	// ErrKind is returned for another kind of a meter, because the kind is fixed when the meter is created.
+	// ErrKind is returned for a request to change the kind of a meter, because the kind is fixed when the
+	// meter is created.
 	ErrKind            = errors.New("the meter's kind, flow or level, is fixed since the meter was made: declare another meter")
 	ErrUnknownOverride = errors.New("the customer has no override of this limit")
 	ErrArchived        = errors.New("the customer is archived and cannot be written any more")

@@ -25,9 +25,9 @@ type Edition struct {
 // instant. A nil history means PostgreSQL's time.
 type ClockHistory []int64
 
-// Showed returns the instant that the clock showed at a change, or the lowest instant to which it was set
-// back later. The values written by the change apply from that instant on. If the change is older than
-// the history, known is false, and Showed returns the lowest instant of the history.
+// Showed returns the instant from which the values written by a change apply. That is the instant that
+// the clock showed at the change, or the lowest instant to which the clock was set back later. If the
+// change is older than the history, known is false, and Showed returns the lowest instant of the history.
 func (h ClockHistory) Showed(change int64) (at int64, known bool) {
 	for i := 0; i+1 < len(h) && h[i] < change; i += 2 {
 		at, known = h[i+1], true
@@ -38,8 +38,8 @@ func (h ClockHistory) Showed(change int64) (at int64, known bool) {
 	return h.lowered(at, change), known
 }
 
-// lowered returns at, or the lowest instant to which the clock was set after the change, whichever is
-// lower.
+// lowered returns the lower of two instants: at, and the lowest instant to which the clock was set after
+// the change.
 func (h ClockHistory) lowered(at, change int64) int64 {
 	for i := 0; i+1 < len(h); i += 2 {
 		if h[i] > change {
@@ -49,8 +49,8 @@ func (h ClockHistory) lowered(at, change int64) int64 {
 	return at
 }
 
-// Reached returns the first change after the change numbered after at which the clock showed the instant
-// at or a later instant. Reached returns 0 if the history contains no such change.
+// Reached returns the number of the first change above after that set the clock to the instant at or
+// later. Reached returns 0 if the history contains no such change.
 func (h ClockHistory) Reached(at, after int64) (change int64) {
 	for i := 0; i+1 < len(h); i += 2 {
 		if h[i] > after && h[i+1] >= at {
@@ -60,10 +60,10 @@ func (h ClockHistory) Reached(at, after int64) (change int64) {
 	return 0
 }
 
-// Counts returns the change number from which a scheduled change of plan applies. The plan was scheduled
-// by the change numbered after, for the instant at. On a test clock, the number is that of the change at
-// which the clock reached the instant, or math.MaxInt64 before then. On PostgreSQL's time, the instant
-// alone decides, so Counts returns after.
+// Counts returns the number of the change from which a scheduled change of plan applies. The change
+// numbered after scheduled the plan for the instant at. On a test clock, Counts returns the number of the
+// change that set the clock to at or later, or math.MaxInt64 if there is none yet. On PostgreSQL's time,
+// the instant alone decides, so Counts returns after.
 func (h ClockHistory) Counts(at, after int64) (change int64) {
 	if h == nil {
 		return after
@@ -72,9 +72,9 @@ func (h ClockHistory) Counts(at, after int64) (change int64) {
 }
 
 // PlanRates returns the rates of a limit through the versions of a customer's plan, up to the version in
-// force. The customer has the version joined and each later version that was written for all customers. A
-// customer with a pinned version (0 if there is none) has that version alone. If the test clock's history
-// begins after a version, the slowest rate that may have applied counts.
+// force. The versions that count are the version joined and each later version that was written for all
+// customers. If pinned is not 0, the pinned version alone counts. If the test clock's history begins
+// after a version was written, the slowest rate that may have applied is used.
 func PlanRates(editions []Edition, joined, pinned int, limit string, clock ClockHistory) (rates model.Rates) {
 	for i := range editions {
 		e := &editions[i]
@@ -110,8 +110,8 @@ type OwnRates struct {
 }
 
 // RatesOver returns the rates of a limit over time: the customer's own rates, followed by the plan's
-// rates, including the rate after the end of an override. The result contains all rates, even if they are
-// more than buckets remember. own is nil if the customer had no rates of its own.
+// rates. If an override ends, the result includes the rate from its end on. The result contains all
+// rates, even if they are more than buckets remember. own is nil if the customer had no rates of its own.
 func (own *OwnRates) RatesOver(plan model.Rates, clock ClockHistory) model.Rates {
 	if own == nil {
 		return plan

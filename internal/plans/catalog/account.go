@@ -13,8 +13,8 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// MeterTarget is one meter of a customer's plan. Price is nil if the plan has no price for the meter, and
-// Cap is nil if the customer has no cap on the meter in the running period.
+// MeterTarget is one meter of a customer's plan. Price is nil if the plan has no price for the meter. Cap
+// is nil if the customer has no cap on the meter in the running period.
 type MeterTarget struct {
 	Meter  plans.Meter
 	Target *model.Target

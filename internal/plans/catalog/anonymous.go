@@ -11,8 +11,8 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// maxWelcomes limits the customers that a node creates at once. Each uses a connection of the pool for
-// one insert. Further first hits get ErrBusy.
+// maxWelcomes limits the customers that a node creates at once, because each creation uses a connection
+// of the pool for one insert. Further first hits get ErrBusy.
 const maxWelcomes = 64
 
 // welcome creates the customer of a first hit, anonymous and on the default plan, and returns its terms.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxLookups limits the keys that are looked up in the database at once, so that clients with wrong keys
+	// maxLookups limits the keys that are looked up in the database at once. Clients with wrong keys thus
 	// cannot take the pool's connections from clients with valid keys. Further look-ups get ErrBusy.
 	maxLookups = 2
 	// maxWrongKept limits the wrong keys that are cached. A cached wrong key is looked up only once, however

@@ -13,11 +13,11 @@ import (
 
 const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
 
-// Targets returns one target for each of the counters, which contains the limits that hits on the counter
-// must pass now. A target has no limits if the customer's plan lacks the meter. The target is nil if the
+// Targets returns one target for each of the counters. The target contains the limits for hits on the
+// counter at present. A target has no limits if the customer's plan lacks the meter, and is nil if the
 // customer is archived or unknown.
 //
-// Targets reads all customers with one statement and caches none of them. It is for upkeep, which walks
+// Targets reads all customers with one statement and does not cache them. It is for upkeep, which walks
 // over all counters and must not evict the customers that currently send hits.
 //
 // Errors: session.ErrUnavailable if the database could not be queried, and session.ErrBusy if changes

@@ -11,12 +11,12 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// A cap is a number of units in one billing period, which depends on the prices of that period. Billing
-// computes the caps of the running period and of some later periods. Terms therefore end with the period,
-// as they end with an override, and the next terms find their caps in memory.
+// A cap is a number of units in one billing period, and depends on the prices of that period. Billing
+// computes the caps of the running period and of some later periods. Terms therefore expire with the
+// period, as they expire with an override, and the next terms find their caps in memory.
 
-// capTerms adds the caps that apply at their instant to new terms that are not shared yet. before
-// contains the customer's previous terms, or nil.
+// capTerms adds caps to new terms that are not shared yet. The caps are the caps in force at the terms'
+// instant. before contains the customer's previous terms, or nil.
 func (c *Catalog) capTerms(ctx context.Context, m *memory, t, before *terms) error {
 	if c.options.Caps == nil {
 		return nil

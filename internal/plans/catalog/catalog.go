@@ -124,13 +124,13 @@ func (c *Catalog) Committed(ctx context.Context, number int64) {
 // Resolve makes no allocation and takes no contended lock. If a value is missing or atLeast is newer than
 // the memory, Resolve queries the database, within a few seconds. Concurrent callers share that read.
 //
-// With a default plan, Resolve creates a customer that does not exist, see welcome. It is therefore for
-// hits only.
+// With a default plan, Resolve creates a customer that does not exist, see welcome. Resolve is therefore
+// for hits only.
 //
-// Errors: plans.ErrUnknownCustomer (also for an archived customer, and as a *plans.NoDefaultPlanError if
-// the default plan is missing), session.ErrBusy if too many customers are being created,
-// plans.ErrNotInPlan, plans.ErrUnknownMeter, and session.ErrUnavailable if the database could not be
-// queried.
+// The error is plans.ErrUnknownCustomer for an unknown or archived customer, and a
+// *plans.NoDefaultPlanError if the default plan is missing. Other errors are session.ErrBusy if too many
+// customers are being created, plans.ErrNotInPlan, plans.ErrUnknownMeter, and session.ErrUnavailable if
+// the database could not be queried.
 func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
 	m := c.memory.Load()
 	if atLeast > 0 { // set by hits whose limits were stale
@@ -201,7 +201,7 @@ func (c *Catalog) Age() (age time.Duration, contacted bool) {
 	return c.options.Monotonic() - time.Duration(confirmed), true
 }
 
-// Evicted returns the number of customers that were evicted to make room for others.
+// Evicted returns the number of customers that were evicted to make room for other customers.
 func (c *Catalog) Evicted() uint64 { return c.memory.Load().customers.Evictions() }
 
 // Applied returns the number of the newest change that this node has applied.
@@ -261,7 +261,7 @@ type memory struct {
 }
 
 // numFloors is the number of floors. Subjects with the same hash share a floor, so a change of one
-// subject also invalidates the others, at the cost of another read.
+// subject also invalidates the other subjects, at the cost of another read.
 const numFloors = 4096
 
 type subject struct{ kind, key string }

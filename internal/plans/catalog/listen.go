@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// The listener's time limits for connecting and for the ping of a quiet connection, the interval of
-	// these pings, and the bounds of the pause between two attempts to connect.
+	// listenTimeout is the time limit for connecting and for a ping. listenCheck is the interval of pings on
+	// a quiet connection. listenBackoff and maxBackoff are the first and the longest pause between attempts
+	// to connect.
 	listenTimeout = 2 * time.Second
 	listenCheck   = 10 * time.Second
 	listenBackoff = 50 * time.Millisecond

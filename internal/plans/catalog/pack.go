@@ -22,7 +22,8 @@ type packing struct {
 	commons   commons
 }
 
-// newPacking returns an empty packing of at most bytes bytes. It may be up to an eighth smaller.
+// newPacking returns an empty packing whose size in bytes is at most the given number, or up to an eighth
+// smaller.
 func newPacking(bytes int) *packing {
 	return &packing{customers: packed.New(bytes), commons: commons{numbers: make(map[common]uint64)}}
 }

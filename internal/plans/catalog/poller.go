@@ -104,7 +104,7 @@ func changesFrom(ctx context.Context, from *pgx.Conn, first int64) (newest int64
 
 const selectToken = `SELECT token FROM changes WHERE number = $1`
 
-// has reports whether the database has the change.
+// has reports whether the database contains the change m.
 func (m mark) has(ctx context.Context, from *pgx.Conn) (bool, error) {
 	if m.number == 0 {
 		return true, nil

@@ -185,7 +185,8 @@ const loadNoCustomers = `
 	SELECT n.number, k.key, c.key IS NOT NULL AND c.archived_at IS NULL, c.archived_at IS NOT NULL
 	FROM change_number n CROSS JOIN unnest($1::text[]) AS k (key) LEFT JOIN customers c ON c.key = k.key`
 
-// readUnknown records the keys that belong to no living customer, and leaves out other keys.
+// readUnknown records the keys that belong to no customer or to an archived customer. Other keys are left
+// out.
 func (c *Catalog) readUnknown(ctx context.Context, m *memory, r *reading, keys []string) error {
 	var asOf int64
 	var key string

@@ -8,14 +8,14 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// maxReturning limits the set of meters whose units may be given back. If there are more such meters,
-// every meter counts as one of them.
+// maxReturning limits the set of meters whose units can be returned by other means than time, such as
+// refunds. If there are more such meters, every meter counts as one of them.
 const maxReturning = 20_000
 
-// Returning marks a meter in a store as a meter whose units may be given back by refunds and
-// reservations. Every node learns of the mark within a second, and from then on caches refusals on the
-// meter for at most a second. Returning must be called before units are given back or reserved. It writes
-// only once for each meter.
+// Returning marks a meter in a store as a meter whose units can be returned by refunds and reservations.
+// Every node learns of the mark within a second, and from then on caches refusals on the meter for at
+// most a second. Returning must be called before units are returned or reserved. It writes only once for
+// each meter.
 //
 // Errors: plans.ErrUnknownMeter, and the errors of the Store's writes.
 func (c *Catalog) Returning(ctx context.Context, in *store.Store, meter string) error {
@@ -26,8 +26,8 @@ func (c *Catalog) Returning(ctx context.Context, in *store.Store, meter string) 
 	return in.SetReturning(ctx, meter)
 }
 
-// Returns reports whether units of the meter with this id may be given back by something other than time
-// or a change. While the node does not know the marked meters, the result is true for every meter.
+// Returns reports whether units of the meter with this id can be returned by other means than time or a
+// change. Until the node knows the marked meters, the result is true for every meter.
 func (c *Catalog) Returns(meter int32) bool {
 	known := c.memory.Load().returning.Load()
 	if known == nil {
@@ -42,8 +42,9 @@ type meterSet map[int32]struct{}
 
 const loadReturning = `SELECT id FROM meters WHERE returns LIMIT $1`
 
-// readReturning reads the meters whose units may be given back. The result is nil if there are too many
-// to cache. A mark is never removed, so a read that is newer than requested does no harm.
+// readReturning reads the meters whose units can be returned by other means than time. The result is nil
+// if there are too many to cache. A mark is never removed, so a read that is newer than requested does no
+// harm.
 func readReturning(ctx context.Context, from *pgx.Conn) (*meterSet, error) {
 	rows, _ := from.Query(ctx, loadReturning, maxReturning+1)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int32])

@@ -16,15 +16,15 @@ type onPlan struct {
 	joined int // customers.joined_version
 }
 
-// scheduled is another plan that applies to a customer from the instant at on, µs by its clock, without a
-// write at that instant. change is the number of the change that scheduled the plan.
+// scheduled is another plan that applies to a customer from the instant at on, without a write at that
+// instant. at is µs by the customer's clock. change is the number of the change that scheduled the plan.
 type scheduled struct {
 	onPlan
 	at, change int64
 }
 
-// counts reports whether the plan applies at the time of the customer's clock. A plan still applies if a
-// test clock that had reached at was set back.
+// counts reports whether the plan applies at the time of the customer's clock. Once a test clock has
+// reached the instant at, the plan applies even if the clock is set back.
 func (s *scheduled) counts(now int64, clock *clockEntry) bool {
 	return s != nil && (now >= s.at || clock != nil && clock.history.Reached(s.at, s.change) > 0)
 }

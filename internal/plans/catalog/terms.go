@@ -117,8 +117,8 @@ type terms struct {
 	caps []plans.CapPeriod // from the period that ran at the read on
 	cap  *plans.CapPeriod  // cap that applies now; nil if there is none
 
-	// targets is a linked list of the targets that were requested, the newest first. A list suffices because
-	// a plan may name a thousand meters, of which a customer uses two.
+	// targets is a linked list of the targets that were requested, the newest first. A list is short,
+	// because a customer uses few of the thousand meters that a plan may name.
 	targets atomic.Pointer[meterTarget]
 }
 
@@ -242,7 +242,7 @@ func (t *terms) makeTarget(m *planMeter, last *meterTarget) *meterTarget {
 	return made
 }
 
-// bar sets the instant from which the customer's hits are refused.
+// bar sets the instant from which the customer's hits on a target are refused.
 func (e *customerEntry) bar(target *model.Target) {
 	switch {
 	case e.suspension != nil:

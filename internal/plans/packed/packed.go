@@ -23,8 +23,8 @@ const numShares = 64
 // MaxValue is the greatest length of a key and of a value, in bytes.
 const MaxValue = math.MaxUint8
 
-// New returns an empty map of at most bytes bytes. The map may be up to an eighth smaller, but has at
-// least one page for each share of the keys.
+// New returns an empty map whose size in bytes is at most the given number. The map may be up to an
+// eighth smaller, but has at least one page for each share of the keys.
 func New(bytes int) *Map {
 	m := &Map{seed: maphash.MakeSeed()}
 	for i := range m.shares {

@@ -6,7 +6,8 @@ import (
 )
 
 // pages stores the values of one share of the keys. A key's hash selects its page. When half of the bytes
-// are used, the number of pages is doubled, up to most. Until then the memory is free for other purposes.
+// are used, the number of pages is doubled, up to the number most. Until then the memory is free for
+// other purposes.
 type pages struct {
 	mu    sync.Mutex
 	bytes []byte // each page begins with the length of its used part
@@ -59,11 +60,11 @@ func (p *pages) grow(hash func([]byte) uint64) {
 	}
 }
 
-// itemAt returns the length of the item that begins at at.
+// itemAt returns the length of the item that begins at position at.
 func itemAt(page []byte, at int) int { return itemHead + int(page[at]) + int(page[at+1]) }
 
-// find returns the position of a key's item in the used part of a page. If there is no such item, find
-// returns the end of the used part.
+// find returns the position of a key's item in the used part of a page. If the page has no such item,
+// find returns the end of the used part.
 func find(used []byte, key string) int {
 	at := pageHead
 	for at < len(used) {

@@ -36,7 +36,8 @@ type Billing struct {
 // open period, Start and End are 0.
 type Open struct {
 	Start, End int64
-	// Begun is true if the prices of the period are fixed. The first period does not begin before its start.
+	// Begun is true if the prices of the period are fixed. For the first period, Begun is false before the
+	// period's start.
 	Begun  bool
 	Meters []string // keys of the meters that have a price in the period
 }
@@ -64,7 +65,8 @@ type CustomerChange struct {
 	Customer *plans.Customer // state after the change
 	Now      int64           // time of the customer's clock, µs
 	From     int64           // start of the first period that is priced under the new terms
-	// Cut is the instant at which the change ended the running period, by a change of now or by archiving.
+	// Cut is the instant at which the change ended the running period. Cut is set if the change mode is now,
+	// or if the customer was archived.
 	Cut *int64
 	// Terms is true if the plan, the pinned version, the timezone or the anchor has changed.
 	Terms bool

@@ -87,7 +87,7 @@ const updateCustomer = `
 // the same time.
 const putAttempts = 8
 
-// PutCustomer creates a customer, or replaces the customer if pre is fulfilled. created is true for a new
+// PutCustomer creates a customer, or replaces the customer if it satisfies pre. created is true for a new
 // customer. Writing the stored values again changes nothing. Without a billing anchor, a new customer
 // gets the wall clock in its timezone, and an existing customer keeps its anchor. The test clock is
 // chosen at the creation and cannot be changed. An anonymous customer needs no precondition and becomes a
@@ -193,8 +193,8 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 	return c, false, w.reschedule(ctx, old, c, in.Change == plans.ChangeNow, runs)
 }
 
-// changes returns errUnchanged if the write would change nothing and no other plan is pending. For a
-// change of now, changes returns the running period.
+// changes returns errUnchanged if the write would change nothing and no other plan is pending. If the
+// change mode is now, changes returns the running period.
 func (w *Writing) changes(ctx context.Context, old *plans.Customer, in plans.CustomerInput, created bool) (runs *Running, err error) {
 	if created {
 		return nil, nil
@@ -222,9 +222,9 @@ const hasOwnPrice = `
 		SELECT DISTINCT ON (meter) price FROM customer_prices WHERE customer_id = $1 ORDER BY meter, change DESC) p
 		WHERE price IS NOT NULL)`
 
-// mustSay returns a field error about change if a write without a change member changes a customer's plan
-// or pin, and the new or the former plan has a price. A write of an anonymous customer needs no change
-// member.
+// mustSay returns a field error about change if a write changes a customer's plan or pin without
+// specifying change, and the new or the former plan has a cost. A write of an anonymous customer need not
+// specify change.
 func (w *Writing) mustSay(ctx context.Context, old, c *plans.Customer) error {
 	if old.Anonymous || !otherPlan(old, &c.CustomerInput) {
 		return nil

@@ -32,10 +32,9 @@ const putDraft = `
 		revision = drafts.revision + 1, saved_at = excluded.saved_at
 	RETURNING plan, document, based_on, revision, saved_at`
 
-// PutDraft writes the draft of a plan, which need not exist, if pre is fulfilled for the stored draft. A
-// new draft is based on the plan's newest version, and an existing draft keeps its base. If rebase is
-// true, the draft is based on the newest version. Errors: plans.ErrPrecondition,
-// plans.ErrPreconditionRequired.
+// PutDraft writes the draft of a plan, which need not exist, if the stored draft satisfies pre. A new
+// draft is based on the plan's newest version, and an existing draft keeps its base. If rebase is true,
+// the draft is based on the newest version. Errors: plans.ErrPrecondition, plans.ErrPreconditionRequired.
 func (s *Store) PutDraft(ctx context.Context, plan string, document []byte, rebase bool, pre plans.Precondition) (d *plans.Draft, created bool, err error) {
 	err = s.changeDraft(ctx, plan, func(ctx context.Context, tx pgx.Tx, old *plans.Draft) error {
 		if created = old == nil; created {

@@ -85,8 +85,7 @@ func (s *Store) ListCustomers(ctx context.Context, prefix string, page plans.Pag
 
 // findCustomers searches the matching names first, in a separate subquery. Otherwise PostgreSQL might
 // scan all keys in order until enough names match, which takes long for a rare word. The search term is
-// in a subselect of its own, because a common word that the planner sees would make it read all
-// customers.
+// in a subselect, because the planner would read all customers if it knew that the term is a common word.
 const findCustomers = `WITH named AS MATERIALIZED (
 		SELECT key FROM customers WHERE name <> '' AND words @@ (SELECT $2::text::tsquery))
 	SELECT` + customerColumns + customerNow + `

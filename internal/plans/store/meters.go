@@ -95,8 +95,8 @@ func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, e
 
 const setReturning = `UPDATE meters SET returns = true, change = $2 WHERE key = $1 AND NOT returns`
 
-// SetReturning permanently marks a meter as a meter whose units may be given back by something other than
-// time. The mark is quotad's own change, whoever gave units back.
+// SetReturning permanently marks a meter whose units can be returned by other means than time, such as
+// refunds. The mark counts as quotad's own change, whoever returned units.
 func (s *Store) SetReturning(ctx context.Context, key string) error {
 	return s.Write(plans.Itself(ctx), KindMeter, key, func(ctx context.Context, w *Writing) error {
 		tag, err := w.Exec(ctx, setReturning, key, w.Number)

@@ -37,10 +37,10 @@ const addVersion = `
 	SELECT id, $2, $3, $4, $5, $6, $7 FROM plan
 	RETURNING $1::text, version, created_at, document`
 
-// PutPlan writes the first version of a plan, or its next version if pre is fulfilled for the latest
-// version. Versions are immutable. The version's limits apply at once to every customer on the plan
-// without a pin. With ApplyTo "new", the limits apply only to customers that join the plan from now on. A
-// plan that equals the latest version is not written, and wrote is false.
+// PutPlan writes the first version of a plan, or its next version if the latest version satisfies pre.
+// Versions are immutable. The version's limits apply at once to every customer on the plan without a pin.
+// With ApplyTo "new", the limits apply only to customers that join the plan from now on. A plan that
+// equals the latest version is not written, and wrote is false.
 //
 // All errors of the plan are returned together, as model.FieldErrors with paths such as
 // "limits[1].window". The precondition is checked after the plan (plans.ErrPrecondition,

@@ -11,8 +11,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// The functions below record the refill rates of a customer's token buckets before a change of the
-// customer's own.
+// The functions below record the past refill rates of a customer's token buckets when an override, or a
+// change of plan or pin, changes these rates.
 
 // tokenBuckets reads the token buckets from the documents of a plan's versions. It reads all token
 // buckets, or only the bucket with the given name.
@@ -99,9 +99,9 @@ const putRates = `
 
 const dropRates = `DELETE FROM limit_rates WHERE customer_id = $1 AND limit_name = $2`
 
-// keepRates records the rates of a customer's limits up to now, because a write of the customer's own
-// changes them. Limits other than token buckets are left out. was is read before that write and is after
-// it. overrides contains the overrides that apply from now on, by limit name.
+// keepRates records the rates of a customer's limits up to now, because a write of an override, plan or
+// pin changes them. Limits other than token buckets are left out. was is read before that write, and is
+// after it. overrides contains the overrides that apply from now on, by limit name.
 func (w *Writing) keepRates(ctx context.Context, customer int64, was, is *rated, limits []string, overrides map[string]*plans.StoredOverride) error {
 	var batch pgx.Batch
 	for _, limit := range limits {

@@ -18,8 +18,8 @@ const customersOn = `
 	WHERE p.key = $1 AND c.pinned_version IS NULL AND c.test_clock_id IS NULL AND c.archived_at IS NULL
 	LIMIT $2`
 
-// CustomersOn returns the ids of at most most customers to whom a new version of a plan would apply. more
-// is true if there are further customers.
+// CustomersOn returns the ids of customers to whom a new version of a plan would apply. The parameter
+// most limits their number, and more is true if there are further customers.
 func (s *Store) CustomersOn(ctx context.Context, plan string, most int) (ids []int64, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()

@@ -17,8 +17,8 @@ const maxFormer = 100
 const setFormer = `UPDATE customers SET former_periods = $2 WHERE id = $1`
 
 // reschedule applies a write of a customer to its billing periods. Periods with another anchor, timezone
-// or interval of the plan begin with the next period. If endNow is true, the running period ends now and
-// they begin at once, provided that a period that begins now would differ from the running period. old is
+// or plan interval begin with the next period. If endNow is true and a period that begins now would
+// differ from the running period, the running period ends now and the new periods begin at once. old is
 // the customer before the write and c after it. runs describes the prices of the running period, or is
 // nil if no period is billed.
 func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow bool, runs *Running) error {

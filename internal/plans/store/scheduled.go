@@ -15,8 +15,8 @@ import (
 // A scheduled change of plan is a waiting row of customer_terms. From the change's instant on, readers
 // read the plan from that row, so nothing has to be written at that moment. The next write of the
 // customer, or the sweeper, settles the change, which means that it writes the plan into the customer. A
-// write of a customer's billing first removes a waiting row and inserts it again at the end, so that the
-// row follows a moved end of the period.
+// write of a customer's billing removes a waiting row first and inserts it again last. The row thus
+// follows the end of the period if the write moves that end.
 
 // Scheduled is a pending change of plan.
 type Scheduled struct {
@@ -39,8 +39,8 @@ func (s *Scheduled) Version() int {
 	return s.Joined
 }
 
-// customerNow lists the tables of customerColumns. A scheduled change applies from its instant on, as for
-// hits.
+// customerNow lists the tables of customerColumns. A scheduled change is in effect from its instant on,
+// as it is for hits.
 const customerNow = `
 	FROM customers c LEFT JOIN test_clocks t ON t.id = c.test_clock_id LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits
 	CROSS JOIN LATERAL (
@@ -126,9 +126,9 @@ const insertScheduled = `
 
 const getCustomerByID = `SELECT` + customerColumns + customerNow + ` WHERE c.id = $1`
 
-// lay inserts the scheduled change again after a write, at the end of the period that the write left. A
-// change without such an end is dropped, or fails the write if this write scheduled it. Errors:
-// plans.ErrNoOpenPeriod, plans.ErrEndsFirst, plans.ErrTooSoon, billing.ErrCurrency.
+// lay inserts the scheduled change again after a write, at the present end of its billing period. If
+// there is no such end any more, lay drops the change, or returns an error if this write requested the
+// change. Errors: plans.ErrNoOpenPeriod, plans.ErrEndsFirst, plans.ErrTooSoon, billing.ErrCurrency.
 func (w *Writing) lay(ctx context.Context) error {
 	s := w.Scheduled
 	if w.laid = nil; s == nil {
@@ -173,8 +173,8 @@ func (w *Writing) endFor(ctx context.Context, c *plans.Customer, s *Scheduled) (
 	return w.billing.End(ctx, w, c.ID, s)
 }
 
-// layFormer makes a customer's periods former periods from an instant on if the periods of the other plan
-// differ.
+// layFormer ends a customer's billing periods at an instant and stores them as former periods, if the
+// next plan has another billing interval. former is true if the periods were stored.
 func (w *Writing) layFormer(ctx context.Context, c *plans.Customer, next *plans.Plan, at int64) (former bool, err error) {
 	was, err := w.periodsOf(ctx, c)
 	if err != nil || was.Interval == next.BillingInterval() {
@@ -261,9 +261,9 @@ const versionsThen = `
 		AND CASE WHEN c.test_clock_id IS NULL THEN (extract(epoch FROM v.created_at) * 1000000)::bigint < $2 ELSE v.change < $3 END
 	WHERE c.id = $1 GROUP BY p.key, c.pinned_version, c.joined_version, s.pinned_version, s.joined_version`
 
-// settle writes a scheduled change that applies already into the customer, and reports the change of plan
-// by an event. All limits and prices apply as before. Every write of a customer first settles such a
-// change, so that the write finds the plan that applies.
+// settle writes a scheduled change into the customer when the change applies already, and reports the
+// change of plan by an event. All limits and prices apply as before. Every write of a customer first
+// settles such a change, so that the write finds the plan that applies.
 func (w *Writing) settle(ctx context.Context, s *Scheduled) error {
 	old, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomerByID, s.customer)
 	if err != nil {
@@ -312,7 +312,8 @@ const dueScheduled = `
 	(SELECT c.key FROM customer_terms s JOIN customers c ON c.id = s.customer_id WHERE s.waits AND s.reached IS NOT NULL LIMIT $2)`
 
 // DueScheduled returns customers whose scheduled changes apply at now, µs, but have not been written yet.
-// It returns at most most customers on real time and at most most on test clocks.
+// The parameter most limits the number of customers on real time and, separately, of customers on test
+// clocks.
 func (s *Store) DueScheduled(ctx context.Context, now int64, most int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -321,8 +322,8 @@ func (s *Store) DueScheduled(ctx context.Context, now int64, most int) ([]string
 	return keys, Classify(err)
 }
 
-// reachScheduled records the changes whose instant a test clock has reached. They apply from this change
-// on, even if the clock is set back.
+// reachScheduled records the scheduled changes whose instant a test clock has reached. These changes
+// apply from then on, even if the clock is set back.
 const reachScheduled = `
 	UPDATE customer_terms SET reached = t.change FROM test_clocks t
 	WHERE t.key = $1 AND waits AND clock_id = t.id AND limits_at <= t.now AND reached IS NULL`

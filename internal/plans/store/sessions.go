@@ -9,7 +9,7 @@ import (
 	"quotad/internal/plans"
 )
 
-// Sessions of the pages are rows, so that every node can find them.
+// Sessions of the web pages are stored as rows, so that every node can find them.
 
 // lives is the condition that a session s, or a link s into the portal, has not ended at $2, µs. A
 // session ends when its customer is erased or the key that created it ends.
@@ -101,8 +101,8 @@ const deleteOverSessions = `
 	)
 	SELECT greatest((SELECT count(*) FROM links), (SELECT count(*) FROM ended))`
 
-// DeleteOverSessions removes at most most sessions and most links that have ended at now, µs. more is
-// true if there may be further rows to remove.
+// DeleteOverSessions removes sessions and links that have ended at now, µs. The parameter most limits the
+// number of each, and more is true if there may be further rows to remove.
 func (s *Store) DeleteOverSessions(ctx context.Context, now int64, most int) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()

@@ -52,8 +52,8 @@ type Options struct {
 	// a node that keeps no memory.
 	Committed func(ctx context.Context, number int64)
 	Billing   *Billing // nil if nobody is billed
-	// Steady compares an instant of the database's clock, µs, with the clock that hits use, see
-	// postgres.Clock. If Steady is nil, the database's clock counts even when it steps.
+	// Steady checks an instant of the database's clock, µs, against the clock that hits use, and returns the
+	// instant to use, see postgres.Clock. If Steady is nil, the database's clock is used even when it steps.
 	Steady func(ctx context.Context, us int64) int64
 	// Within limits the duration of every operation, including waits for a connection and for the change
 	// number's lock. The limit also applies to packages that use the Store. 0 means 10 s.
@@ -77,8 +77,8 @@ func (s *Store) Within() time.Duration { return s.options.Within }
 
 const setIdleTimeout = `SELECT set_config('idle_in_transaction_session_timeout', $1, true)`
 
-// ByKey is session.ByKey for a transaction. If operations have more time than usual, the transaction may
-// be idle for the same time.
+// ByKey calls session.ByKey on a transaction. If Within is longer than its default, ByKey also sets the
+// transaction's idle timeout to Within.
 func (s *Store) ByKey(ctx context.Context, tx pgx.Tx) error {
 	err := session.ByKey(ctx, tx)
 	if err == nil && s.Within() > defaultWithin {
@@ -116,7 +116,8 @@ type Writing struct {
 	// billed.
 	Open *Open
 
-	// Cut is the instant at which this write ended the running billing period, µs, or nil if it did not.
+	// Cut is the instant at which this write ended the running billing period, µs, or nil if the period goes
+	// on.
 	Cut *int64
 
 	// Scheduled is the customer's pending change of plan, see WriteCustomer. Scheduled is nil if no change
@@ -135,9 +136,9 @@ type Writing struct {
 	billing   *Billing
 }
 
-// errUnchanged ends a Write that has nothing to write, as a success. The transaction is rolled back, so
-// its change number is free again. If the Write has settled a scheduled change, the transaction is
-// committed instead.
+// errUnchanged ends a Write that has nothing to write, and makes the Write succeed. The transaction is
+// rolled back, so its change number is free again. If the Write has settled a scheduled change, the
+// transaction is committed instead.
 var errUnchanged = errors.New("nothing to change")
 
 // Unchanged returns errUnchanged, which the function of a Write returns if it has nothing to write. The

@@ -68,7 +68,7 @@ func sameTerms(a, b *plans.Customer) bool {
 
 const metersToMark = `SELECT id, coalesce(key = ANY ($1), false) FROM meters ORDER BY id`
 
-// Mark separates a customer's usage at a boundary. Mark returns the instant from which new charges count:
+// Mark draws a boundary in a customer's usage. Mark returns the instant from which new charges count:
 // now, µs, or just after the last charge if that charge is at now or later. A commit and a refund count
 // as charges. Hits in progress are judged again with the changed customer, so none of them counts before
 // the boundary. meters are the meters whose usage is billed.

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Trial returns a store whose writes are only tried. In place of the commit, a write calls look, which
-// reads in the write's transaction, and then everything is rolled back. Nodes receive no notification. A
-// write with nothing to write calls look, too. Errors are those of the write and of look.
+// Trial returns a store whose writes are dry runs. Instead of committing, a write calls look, which reads
+// in the write's transaction, and the transaction is then rolled back. Nodes receive no notification. A
+// write with nothing to write calls look, too. Errors are the errors of the write and of look.
 func (s *Store) Trial(look func(ctx context.Context, w *Writing) error) *Store {
 	options := s.options
 	options.Committed = nil

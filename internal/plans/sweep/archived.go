@@ -19,7 +19,7 @@ const (
 	// clearArchivedAgain is the interval after which all archived customers are cleared again, because a
 	// node that had not learned of the archiving may have charged a customer late.
 	clearArchivedAgain = 24 * time.Hour
-	// clearPause leaves the database to other work between two transactions.
+	// clearPause is the pause between two transactions, which leaves the database to other work.
 	clearPause = 50 * time.Millisecond
 	// archivedPage and archivedRows limit one transaction.
 	archivedPage = 200

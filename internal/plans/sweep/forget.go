@@ -30,11 +30,11 @@ const (
 	// may charge them for a second.
 	clearEvery = 20 * time.Second
 	clearAfter = time.Minute
-	// The walk over all anonymous customers runs 20 times in a TTL, within these bounds, so that idle
-	// customers are forgotten soon after their time.
+	// minWalk and maxWalk are the bounds of the interval between two walks over all anonymous customers. A
+	// walk runs 20 times in a TTL, so that idle customers are forgotten soon after their time.
 	minWalk = 2 * time.Second
 	maxWalk = time.Hour
-	// walkPause leaves the database to other work between two pages of a walk.
+	// walkPause is the pause between two pages of a walk, which leaves the database to other work.
 	walkPause = 20 * time.Millisecond
 )
 

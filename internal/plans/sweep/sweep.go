@@ -30,9 +30,9 @@ const (
 	signOutRows  = 1000
 )
 
-// Sweeper ends overrides when they expire, and writes scheduled changes that apply into their customers.
-// It also removes erased customers' keys from old changes, and removes ended sessions of the pages. All
-// work is retried during an outage.
+// Sweeper ends overrides when they expire, and writes scheduled changes into their customers once the
+// changes apply. It also removes erased customers' keys from old changes, and removes ended sessions of
+// the pages. All work is retried during an outage.
 //
 // All nodes run a Sweeper on the same database. Later nodes find nothing to do.
 type Sweeper struct {
@@ -91,7 +91,7 @@ func (s *Sweeper) endExpired(ctx context.Context) error {
 	return err
 }
 
-// settleScheduled writes scheduled changes that apply into their customers.
+// settleScheduled writes scheduled changes into their customers once the changes apply.
 func (s *Sweeper) settleScheduled(ctx context.Context) error {
 	now, err := s.now(ctx)
 	for more := true; more && err == nil; {
