@@ -98,7 +98,7 @@ type Invoice struct {
 	Payments    []Payment   // the invoice's payments, in the order of N
 	NotedMinor  int64       // the part of the open amount that credit notes credited
 	Money       *NoteMoney  // set on credit notes only
-	Reference   string      // reference of the last payment with a reference, unless reversed
+	Reference   string      // reference of the last unreversed payment that has one
 	PaidAt      *int64      // instant of the last payment of a paid invoice; nil if unpaid, or if notes took all that was open
 	VoidReason  string
 	Reason      string // the reason for a credit note

@@ -60,7 +60,7 @@ type OwnPrice struct {
 	Price        *plans.Price
 }
 
-// Version is a version of a plan. All reports that the version applies to all customers of the plan.
+// Version is a version of a plan. If All is true, the version applies to all customers of the plan.
 type Version struct {
 	PlanID            int32
 	Number            int
