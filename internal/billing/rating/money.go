@@ -126,7 +126,7 @@ func mulDiv(a, b, c int64) (quotient, remainder int64) {
 	return q.Int64(), r.Int64()
 }
 
-// mulDivRounded returns a·b/c rounded to the nearest integer, half away from zero.
+// mulDivRounded is mulDiv rounded to the nearest whole number, half away from zero.
 func mulDivRounded(a, b, c int64) int64 {
 	quotient, remainder := mulDiv(a, b, c)
 	if remainder >= c-remainder {

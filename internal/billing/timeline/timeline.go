@@ -178,7 +178,7 @@ func (t *Timeline) known(start, full int64) int64 {
 	return known
 }
 
-// terms returns the terms of the newest change that applies to the period that begins at start.
+// terms are those of the newest change that counts for the period that begins at start.
 func (t *Timeline) terms(start int64) (found Terms) {
 	for _, terms := range t.Terms {
 		if (terms.From <= start || terms.At < start) && terms.Change >= found.Change {
