@@ -22,15 +22,15 @@ type Account struct {
 	// BreakTo.
 	BreakFrom, BreakTo *int64
 
-	// KnownEnd is the end that was known for the period that began at KnownFrom. EndsAt was written later,
-	// before that period was open.
+	// KnownEnd is the end that the period beginning at KnownFrom had before EndsAt was written. EndsAt was
+	// written before that period was open.
 	KnownFrom, KnownEnd *int64
 
 	Seller         string
 	Buyer          Buyer
 	Taxes          []TaxRate
 	DueDays        int
-	OrderReference string   // the buyer's
+	OrderReference string   // the buyer's order reference
 	Notes          []string // lines printed on each document
 
 	Written bool // an admin has written the account at least once, so a write needs If-Match
@@ -66,7 +66,7 @@ type Seller struct {
 	Prefix       string   `json:"prefix"`            // the start of each invoice number
 }
 
-// Period is a billing period [Start, End) with its pricing.
+// Period is a billing period [Start, End) with the plan version and the prices that bill it.
 type Period struct {
 	Chain, N           int   // N-th period of the chain, from 0; a restart of billing begins a chain. If N < 0, see Extra
 	Start, End         int64 // µs
@@ -79,8 +79,8 @@ type Period struct {
 	Base               *Base                  // the base price that covers the period; nil if it is the period's own
 }
 
-// Base is a base price in advance that covers more than one billing period, as known to one of these periods.
-// Its whole time is [FullStart, FullEnd). Base is stored with the period. Instants are µs.
+// Base is a base price that is charged in advance for several billing periods. Each of these periods stores
+// its own copy. The base price covers [FullStart, FullEnd). Instants are µs.
 type Base struct {
 	PlanID    int32 `json:"plan_id"`
 	Version   int   `json:"version"` // of the base price; the period may have a newer version
@@ -100,8 +100,8 @@ type Base struct {
 	Over *Base `json:"over,omitempty"`
 }
 
-// Extra reports whether p is the end of a chain, which an extra invoice refers to, instead of a period. Such
-// an end has no usage and no prices, and is not stored.
+// Extra reports whether p is not a real period but the end of a chain, for an extra invoice. Such a p has no
+// usage and no prices, and is not stored.
 func (p *Period) Extra() bool { return p.N < 0 }
 
 // BaseOf returns the base price that covers the period. End is the end of the base price as far as it is
@@ -119,7 +119,8 @@ func (p *Period) BaseOf() Base {
 // BaseGoesOn reports whether the base price continues after the period, which has ended.
 func (p *Period) BaseGoesOn() bool { return p.Base != nil && p.Base.End > p.End }
 
-// Cuts appends the boundaries of the account's periods to cuts, except the start, and sorts the result.
+// Cuts appends the instants at which the account cuts its periods, except StartsAt, and sorts the result: the
+// ends of the trial, of billing and of breaks.
 func (a *Account) Cuts(cuts []int64) []int64 {
 	for _, at := range []*int64{a.TrialEndsAt, a.EndsAt, a.BreakFrom, a.BreakTo} {
 		if at != nil {

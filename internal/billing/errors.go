@@ -11,7 +11,7 @@ var (
 	ErrUnknownLine    = errors.New("the invoice has no such line")
 	// ErrNoPeriod reports that the customer's billing has not begun or is over.
 	ErrNoPeriod = errors.New("no billing period of the customer is open, so no invoice is coming up")
-	// ErrFarPreview reports that a change takes effect too late for a preview of its bill.
+	// ErrFarPreview reports that a change takes effect too many billing periods from now to be previewed.
 	ErrFarPreview = errors.New("more than 24 billing periods lie between now and the change: preview it when it is nearer")
 	// ErrState reports that the invoice's status does not allow the requested operation, see StateError.
 	ErrState = errors.New("the invoice's status does not allow that")
@@ -20,7 +20,7 @@ var (
 	// ErrReferred reports that an invoice cannot become void because another invoice corrects it, credits it
 	// or gives back a part of it.
 	ErrReferred = errors.New("a correction or a credit note refers to the invoice, or a later invoice gave back a part of its base price as unused, so it cannot be void: use a credit note")
-	// ErrTooMuch reports a credit note for more than the rest of the invoice.
+	// ErrTooMuch reports a credit note of more than the invoice's uncredited amount.
 	ErrTooMuch = errors.New("more is to be credited than is left of the invoice")
 	// ErrMoreThanOpen reports a payment of more than the open amount.
 	ErrMoreThanOpen = errors.New("more is to be paid than is open of the invoice, and nothing was noted")
@@ -28,7 +28,7 @@ var (
 	ErrNoCredits = errors.New("the customer has no credit left in the invoice's currency that has not expired, and nothing was done")
 	// ErrUnknownCredit reports that the customer has no credit with the given id.
 	ErrUnknownCredit = errors.New("the customer has no such credit")
-	// ErrMoreThanLeft reports a withdrawal of more than the rest of the credit.
+	// ErrMoreThanLeft reports a withdrawal of more than the credit's remaining amount.
 	ErrMoreThanLeft = errors.New("so much cannot be withdrawn of the credit, and nothing was done")
 	// ErrUnknownPayment reports that the invoice has no payment with the given n.
 	ErrUnknownPayment = errors.New("the invoice has no such payment")
@@ -49,7 +49,8 @@ var (
 	// ErrPaidAhead reports that billing cannot end at the start of a period whose base price in advance has
 	// been billed.
 	ErrPaidAhead = errors.New("the open billing period's base price is on an invoice already: let billing end a microsecond after the period's start, or later")
-	// ErrClosing reports a second end of billing after a restart, before the first end has been billed.
+	// ErrClosing reports that billing ended, began again, and is to end a second time before its last period
+	// was billed.
 	ErrClosing = errors.New("the customer's last billing period is still being closed: try again when its invoice is there")
 	// ErrCurrency reports a currency other than the customer's, which is fixed when the first period opens.
 	ErrCurrency = errors.New("the plan's currency is not the customer's, which is fixed since its first billing period began: choose a plan in that currency")
@@ -82,7 +83,8 @@ const (
 	MaxMinor = int64(1e15 - 1)
 )
 
-// NamelessSeller returns a message that the seller's missing name holds its documents back, with the remedy.
+// NamelessSeller returns the message for invoices that are held because their seller has no name. It includes
+// the remedy.
 func NamelessSeller(key string) string {
 	return "Its seller, " + key + ", has no name. Write one with PUT /v1/sellers/" + key + "."
 }

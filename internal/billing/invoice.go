@@ -44,8 +44,8 @@ func PrefixIn(series, prefix string) string {
 	return prefix
 }
 
-// Kinds of lines, in the order in which an invoice lists them. The base line of the period that begins
-// follows the unused lines.
+// Kinds of lines, in the order in which an invoice lists them. The base price of the next period follows the
+// unused lines.
 const (
 	LineBase       = "base"
 	LineUsage      = "usage"
@@ -98,7 +98,7 @@ type Invoice struct {
 	Payments    []Payment   // the invoice's payments, in the order of N
 	NotedMinor  int64       // the part of the open amount that credit notes credited
 	Money       *NoteMoney  // set on credit notes only
-	Reference   string      // reference of the last payment that has a reference and is not reversed
+	Reference   string      // reference of the last unreversed payment that has one
 	PaidAt      *int64      // instant of the last payment of a paid invoice; nil if unpaid, or if notes took all that was open
 	VoidReason  string
 	Reason      string // the reason for a credit note
@@ -114,8 +114,8 @@ func (i *Invoice) Series() string {
 }
 
 // Extra reports whether the invoice is an extra invoice. An extra invoice contains charges and corrections
-// that arrived after billing was over, when no other invoice could contain them. It has no period: both ends
-// are the end of the chain.
+// that arrived after billing was over, when no other invoice could contain them. It belongs to no period: its
+// PeriodStart and PeriodEnd are both the end of the chain.
 func (i *Invoice) Extra() bool { return i.Kind == KindPeriod && i.N < 0 }
 
 // Corrected identifies a corrected usage line by its meter and the id of its invoice.
@@ -145,15 +145,15 @@ type Line struct {
 	Priced             // set on usage lines and corrections
 	Applied     string // AppliedMinimum or AppliedMaximum if that bound of the price determined the amount
 	AmountMinor int64
-	OfInvoice   string  // the corrected invoice; on an unused line that goes on, the void invoice that had the line
+	OfInvoice   string  // the corrected invoice; on an unused line taken over from a void invoice, the void invoice
 	Before      *Before // set on corrections; nil on other lines, also on the credit of a correction
 	OfLine      int     // on a credit note, the number of the credited line
 	Level       LineLevel
 	Part        *Part  // the part of a whole period; nil if the line covers it all or has no period
 	WholeMinor  *int64 // cost of the whole period, see client.Line; nil if the amount has another source
 
-	// BaseInvoice and BaseLine identify the line of base in advance that an unused line gives back. Both are
-	// empty on other lines.
+	// BaseInvoice and BaseLine identify the line whose base price, charged in advance, an unused line gives
+	// back. Both are empty on other lines.
 	BaseInvoice string
 	BaseLine    int
 }
@@ -179,7 +179,7 @@ type Part struct {
 	OfTo   int64 `json:"of_to"`
 }
 
-// Bounds of a price that can determine the amount of a usage line.
+// Bounds of a price. The amount of a usage line may be one of them.
 const (
 	AppliedMinimum = "minimum"
 	AppliedMaximum = "maximum"
@@ -207,7 +207,7 @@ type TierLine = client.TierLine
 // Units is a decimal number of units of a tier.
 type Units = client.Units
 
-// PricedAs reports whether two lines explain their amounts in the same way.
+// PricedAs reports whether two lines have the same price details: prices, tiers, bounds and part of a period.
 func (l *Line) PricedAs(other *Line) bool {
 	return l.Priced == other.Priced && l.Level == other.Level && l.Applied == other.Applied && l.Included == other.Included &&
 		slices.EqualFunc(l.Tiers, other.Tiers, sameTier) &&

@@ -76,7 +76,8 @@ func (i *Invoice) StatusNow() string {
 	return StatusPaid
 }
 
-// settle sets Reference to that of the last payment. It also sets PaidAt if nothing is open.
+// settle sets Reference to that of the last unreversed payment, and sets PaidAt if the invoice is paid or
+// credited.
 func (i *Invoice) settle() {
 	i.PaidAt, i.Reference = nil, ""
 	for n := range i.Payments {
@@ -97,7 +98,7 @@ func (i *Invoice) settle() {
 	}
 }
 
-// SetPayments sets the invoice's payments, in the order of N, and the fields that follow from them.
+// SetPayments sets the invoice's payments, in the order of N, and derives PaidAt and Reference from them.
 func (i *Invoice) SetPayments(payments []Payment) {
 	i.Payments = payments
 	i.settle()

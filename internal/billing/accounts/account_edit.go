@@ -134,8 +134,8 @@ func sameEnd(want, was *int64, now int64) *int64 {
 	return want
 }
 
-// paid rejects an end at the start of the open period if the period's base in advance is on an invoice. The
-// period would then have no invoice that gives the base back.
+// paid rejects an end at the start of the open period if that period's base price is already on an invoice.
+// The period would then have no invoice that gives the base price back.
 func (e *edit) paid(ctx context.Context, w *store.Writing) error {
 	if !e.ended || e.moved || e.c.Open == nil || e.account.EndsAt == nil || *e.account.EndsAt != e.c.Open.Start {
 		return nil

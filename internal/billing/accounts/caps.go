@@ -53,12 +53,12 @@ func capsOf(ctx context.Context, q postgres.Querier, customers []int64, meter st
 // the next ones. So the end of a period needs no read.
 const capPeriods = 3
 
-// clockCapPeriods is capPeriods for a customer on a test clock. A counter keeps its time even if the test
-// clock is set back by years.
+// clockCapPeriods is the number of billing periods for a customer on a test clock. It is larger than
+// capPeriods because a counter keeps its time even if the test clock is set back by years.
 const clockCapPeriods = 36
 
-// periodsFrom returns up to most periods of a timeline, beginning with the running period, or with the first
-// period if none runs yet.
+// periodsFrom returns up to most periods of a timeline, starting with the running period. If no period runs
+// yet, it starts with the first.
 func periodsFrom(c *Customer, line *timeline.Timeline, most int) (all []billing.Period, err error) {
 	if c.Open == nil {
 		return nil, nil

@@ -30,7 +30,7 @@ const callClocksOf = `
 	INSERT INTO clock_calls (clock_id)
 	SELECT DISTINCT clock_id FROM open_periods WHERE customer_id = ANY ($1) AND clock_id IS NOT NULL`
 
-// maxCalls is the maximum number of calls that one transaction processes.
+// maxCalls is the maximum number of rows of clock_calls that one transaction processes.
 const maxCalls = 10_000
 
 const readCalls = `SELECT id FROM clock_calls ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`
@@ -43,8 +43,8 @@ const dropCalls = `
 			(SELECT FROM unpaid_invoices u WHERE u.clock_id = t.id AND u.told_at IS NULL AND u.due_at <= t.now LIMIT 1)) due
 		WHERE t.id = c.clock_id)`
 
-// AnswerCalls removes the calls of clocks that have nothing due. Blocked customers count as due, and so do
-// overdue invoices without an event.
+// AnswerCalls deletes the rows of clock_calls for test clocks that have nothing due. Blocked customers count
+// as due, and so do overdue invoices without an event.
 func (as *Accounts) AnswerCalls(ctx context.Context) error {
 	return as.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, readCalls, maxCalls)

@@ -69,7 +69,7 @@ func ReadCustomers(ctx context.Context, q postgres.Querier, ids []int64, now int
 	return all, postgres.Send(ctx, q, b)
 }
 
-// QueueCustomers is ReadCustomers as a statement of a batch.
+// QueueCustomers queues the read of ReadCustomers as a statement of a batch.
 func QueueCustomers(b *pgx.Batch, ids []int64, now int64) map[int64]*Customer {
 	all := make(map[int64]*Customer, len(ids))
 	b.Queue(customerRows, ids, now).Query(func(rows pgx.Rows) error {
@@ -119,7 +119,8 @@ func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
 	return c, err
 }
 
-// emptyDocument is the length of {}, which most customers have because they have no prices of their own.
+// emptyDocument is the length of {}, which is the stored form of no prices. Most customers have no prices of
+// their own.
 const emptyDocument = 2
 
 // ReadPrices decodes a customer's own prices that are stored with a period.
@@ -270,7 +271,7 @@ func (as *Accounts) QueueSteps(b *pgx.Batch, ids []int64, now int64) map[int64]S
 	return queueSteps(b, ids, as.closeDelay, now)
 }
 
-// QueueStepsAtOnce is QueueSteps with a close delay of 0.
+// QueueStepsAtOnce queues the same read as QueueSteps, as if periods were closed without delay.
 func QueueStepsAtOnce(b *pgx.Batch, ids []int64, now int64) map[int64]Step {
 	return queueSteps(b, ids, 0, now)
 }
@@ -292,7 +293,8 @@ const dueOf = `
 		SELECT min(s.at) FROM billing_accounts a JOIN customers c ON c.id = a.customer_id,` + stepsOf + `
 		WHERE a.customer_id = o.customer_id), 9223372036854775807)`
 
-// unblocked clears the blocked and retry state of customers when their due_at is set.
+// unblocked contains assignments that clear the blocked and retry state of a customer. It accompanies each
+// write of due_at.
 const unblocked = `blocked = NULL, busy_since = NULL, retry_at = 0`
 
 // updateDue sets the instants of the customers' next steps.
@@ -300,8 +302,8 @@ const updateDue = `
 	UPDATE open_periods o SET ` + unblocked + `, due_at = ` + dueOf + `
 	WHERE o.customer_id = ANY ($1::bigint[])`
 
-// UpdateDue sets due_at of customers that the transaction has locked. The customers were due until now, so
-// their clocks already have calls.
+// UpdateDue sets due_at of customers that the transaction has locked. The customers were already due, so
+// their test clocks are already in clock_calls.
 func (h *Hooks) UpdateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
 	now, err := h.Now(ctx)
 	if err == nil {
@@ -314,14 +316,14 @@ const putDue = `
 	UPDATE open_periods o SET ` + unblocked + `, due_at = w.due_at
 	FROM unnest($1::bigint[], $2::bigint[]) AS w (id, due_at) WHERE o.customer_id = w.id`
 
-// SetDueAt is UpdateDue for known instants of the next steps.
+// SetDueAt sets due_at of customers to known instants.
 func SetDueAt(ctx context.Context, tx pgx.Tx, ids, at []int64) error {
 	_, err := tx.Exec(ctx, putDue, ids, at)
 	return err
 }
 
-// SetDue is UpdateDue for customers that were not due. SetDue also adds calls for their clocks. Every change
-// of a customer's next step must call SetDue last.
+// SetDue sets due_at of customers that were not due, and adds their test clocks to clock_calls. Every change
+// that affects a customer's next step must call SetDue last.
 func (h *Hooks) SetDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
 	now, err := h.Now(ctx)
 	if err != nil {

@@ -29,7 +29,8 @@ func ForgetBuyers(ctx context.Context, tx pgx.Tx, erased ...int64) error {
 
 const setBuyer = `UPDATE billing_accounts SET buyer = $2 WHERE customer_id = $1`
 
-// RecallBuyer restores an erased customer's buyer from a void invoice, for the invoice that replaces it.
+// RecallBuyer restores the buyer of an erased customer from a void invoice, because the invoice that replaces
+// it needs a buyer.
 func (c *Customer) RecallBuyer(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
 	if !c.Erased {
 		return nil

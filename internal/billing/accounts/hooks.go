@@ -14,8 +14,8 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Hooks contains the billing operations that run within writes of customers and test clocks. A store is
-// created with Hooks, and Accounts with the store and Hooks.
+// Hooks contains the billing operations that run within writes of customers and test clocks. NewHooks comes
+// first, then the store with these Hooks, and then Accounts with both.
 type Hooks struct {
 	Now        func(ctx context.Context) (int64, error)
 	closeDelay int64 // µs
@@ -38,7 +38,8 @@ func (h *Hooks) Billing() *store.Billing {
 const lockByKey = `
 	SELECT o.customer_id FROM open_periods o JOIN customers c ON c.id = o.customer_id WHERE c.key = $1 FOR UPDATE OF o`
 
-// openPeriod reads the open period. A first period has not begun if it starts later and has no invoice.
+// openPeriod reads the customer's open period and whether it has begun. A first period with a later start has
+// not begun, unless it has an invoice already.
 const openPeriod = `
 	SELECT coalesce(o.start_at, 0), coalesce(o.end_at, 0), o.n > 0 OR o.chain > 0
 			OR o.start_at <= coalesce(t.now, $2)
@@ -138,7 +139,8 @@ func (h *Hooks) changed(ctx context.Context, w *store.Writing, change *store.Cus
 
 const noteArchived = `UPDATE billing_accounts SET archived_end = $2 WHERE customer_id = $1`
 
-// endArchived ends the billing of an archived or erased customer at the cut, unless billing ended earlier.
+// endArchived ends the billing of an archived or erased customer at the instant cut, unless billing ended
+// earlier.
 func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, cut *int64) error {
 	if cut != nil {
 		line.Archived = false // the customer was not archived until now
@@ -222,7 +224,8 @@ func (h *Hooks) enroll(ctx context.Context, w *store.Writing, p *plans.Customer,
 	return h.SetDue(ctx, w, c.ID)
 }
 
-// first opens the first period, or reopens it after starts_at or the trial was moved.
+// first opens the customer's first period. It also reopens that period after starts_at or the trial was
+// moved.
 func (h *Hooks) first(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline) error {
 	if err := writeCuts(ctx, w, c, line); err != nil {
 		return err
@@ -251,7 +254,7 @@ func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *Customer, resta
 		if err := dropOpening(ctx, w, c, false); err != nil {
 			return err
 		}
-		// The new terms may be due in advance although the former terms were not.
+		// The new terms may require an opening invoice although the former terms did not.
 		if err := w.QueryRow(ctx, noOpening, c.ID, c.chain).Scan(&due); err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func (as *Accounts) WakeNamed(ctx context.Context, atOnce int) error {
 	})
 }
 
-// makeDue schedules the customers' drafts that waited for their sellers' names. The transaction has locked
+// makeDue makes the customers' drafts that waited for their sellers' names due. The transaction has locked
 // the customers.
 func (as *Accounts) makeDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
 	now, err := as.Now(ctx)

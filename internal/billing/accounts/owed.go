@@ -30,7 +30,7 @@ func Owe(ctx context.Context, tx pgx.Tx, customer, at int64) error {
 
 const anyOwedCall = `SELECT EXISTS (SELECT FROM owed_calls)`
 
-// maxOwedCalls is the maximum number of calls that one transaction processes.
+// maxOwedCalls is the maximum number of rows of owed_calls that one transaction processes.
 const maxOwedCalls = 1000
 
 const readOwedCalls = `
@@ -86,8 +86,8 @@ func (as *Accounts) AnswerOwed(ctx context.Context) (answered bool, err error) {
 	return answered, err
 }
 
-// readChainEnds reads the end of the last closed period of any chain. If no period is closed, billing ended
-// before it began.
+// readChainEnds reads the end of the customer's last closed period, in any chain. If no period is closed,
+// billing ended before it began.
 const readChainEnds = `
 	SELECT o.customer_id, o.chain, coalesce((
 			SELECT min(n) FROM invoices i WHERE i.customer_id = o.customer_id AND i.chain = o.chain AND i.n < 0), 0) - 1,

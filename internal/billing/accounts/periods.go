@@ -27,7 +27,8 @@ const nextPeriods = `
 		prices = o.prices, base = o.base, to_begin = false, opening_due = o.opening_due, owed_at = NULL, ` + unblocked + `, due_at = ` + dueOf + `
 	FROM jsonb_populate_recordset(NULL::open_periods, $1) o WHERE u.customer_id = o.customer_id RETURNING u.customer_id, u.due_at`
 
-// OpenRow is a row of open_periods with the columns that closing writes.
+// OpenRow is a row of the table open_periods, limited to the columns that are written when a period is
+// closed.
 type OpenRow struct {
 	Customer   int64                  `json:"customer_id"`
 	Chain      int                    `json:"chain"`
@@ -205,8 +206,8 @@ func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok
 	return err
 }
 
-// readBoundaries reads the period boundaries. If a scheduled change has another interval, the former periods
-// contain the present interval.
+// readBoundaries reads the data for the period boundaries. If a scheduled change has another interval, the
+// present interval is in former_periods.
 const readBoundaries = `
 	SELECT c.id, c.key, c.timezone, c.billing_anchor, c.former_periods, c.cuts, v.document->>'interval', (v.document->>'interval_count')::integer, t.history
 	FROM customers c LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits
@@ -296,8 +297,8 @@ func queuePeriods(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	}, readBoundaries, ids)
 }
 
-// queueVersions queues the read of plan versions. Each timeline gets all versions of all plans in any
-// customer's terms.
+// queueVersions queues the read of plan versions. Each timeline gets every version of every plan that any of
+// the customers was or is on.
 func queueVersions(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	b.Queue(readPlanVersions, ids).Query(func(rows pgx.Rows) error {
 		versions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[timeline.Version])
@@ -335,8 +336,8 @@ const advanceLines = `
 	) l ON true
 	ORDER BY w.n, l.from_at, i.id, l.n`
 
-// paidAhead reports whether an invoice that is not void contains base in advance for the open period. Without
-// an open period, the result is false.
+// paidAhead reports whether a valid invoice contains the base price of the open period, charged in advance.
+// Without an open period, the result is false.
 func paidAhead(ctx context.Context, q postgres.Querier, c *Customer) (paid bool, err error) {
 	if c.Open == nil {
 		return false, nil
@@ -356,19 +357,19 @@ func paidAhead(ctx context.Context, q postgres.Querier, c *Customer) (paid bool,
 	return paid, nil
 }
 
-// heldArgs returns the arguments of advanceLines for one base price.
+// heldArgs returns the arguments of the query advanceLines for one base price.
 func heldArgs(customer int64, chain, own int, b *billing.Base) []any {
 	return []any{[]int64{customer}, []int{chain}, []int{b.N}, []int{own}, []int64{b.Start}, []bool{b.Late}}
 }
 
-// Holder is a period whose base in advance may be on earlier invoices.
+// Holder is a period whose base price, charged in advance, may be on earlier invoices.
 type Holder struct {
 	Customer int64
 	Terms    *assembly.Terms
 	Into     *assembly.Held
 }
 
-// QueueHeld queues the read of the periods' base lines on earlier invoices.
+// QueueHeld queues the read of base prices that earlier invoices charged in advance for the periods.
 func QueueHeld(b *pgx.Batch, of []Holder) {
 	var customers, starts []int64
 	var chains, firsts, owns []int

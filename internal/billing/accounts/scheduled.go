@@ -64,7 +64,7 @@ func (c *Customer) running(line *timeline.Timeline, open billing.Period, at int6
 	return p, ok, nil
 }
 
-// endOfBase returns the end of the last period that p's base price covers, as currently known.
+// endOfBase returns the end of the last period that p's base price covers, as known at present.
 func endOfBase(line *timeline.Timeline, p billing.Period) int64 {
 	for base := p.Base; base != nil; {
 		next, ok := line.Next(&p)

@@ -35,7 +35,8 @@ type SellerInput struct {
 	NextNumber       *int64 // nil keeps the number
 }
 
-// PaperColumns lists the columns of sellers that OnPaper scans.
+// PaperColumns lists the columns of the table sellers that documents show. OnPaper returns their scan
+// destinations.
 const PaperColumns = `key, name, address, country, tax_id, registration, email, payment, footer, prefix`
 
 // OnPaper returns the scan destinations for a row of PaperColumns.
@@ -115,7 +116,7 @@ const putSeller = `
 		prefix = excluded.prefix, credit_note_prefix = excluded.credit_note_prefix, change = excluded.change
 	RETURNING next_number`
 
-// leavePrefix stores the next numbers of the prefix that the seller leaves.
+// leavePrefix saves the next numbers of the prefix that a seller gives up, for a later return to it.
 const leavePrefix = `
 	INSERT INTO seller_numbers (seller, series, prefix, next_number)
 	SELECT s.key, w.series, w.prefix, w.next FROM sellers s,
@@ -133,10 +134,12 @@ const takePrefix = `
 		next_test_number = coalesce((SELECT next_number FROM t WHERE series = 'test'), 1)
 	WHERE key = $1`
 
-// callSeller requests a new attempt for the drafts that wait for the seller's name, see WakeNamed.
+// callSeller adds a row to seller_calls, so that the worker retries the drafts that wait for the seller's
+// name, see WakeNamed.
 const callSeller = `INSERT INTO seller_calls (seller) VALUES ($1)`
 
-// skipTo sets the next number of the seller's invoices to a larger number.
+// skipTo raises the next number of the seller's invoices and records the skip, so that the gap is not an
+// error.
 const skipTo = `
 	WITH s AS (UPDATE sellers SET next_number = $2 WHERE key = $1 RETURNING key, prefix)
 	INSERT INTO seller_skips (seller, series, prefix, number) SELECT key, 'live', prefix, $2 FROM s ON CONFLICT DO NOTHING`
@@ -215,8 +218,8 @@ func (as *Accounts) writeSeller(ctx context.Context, w *store.Writing, old *Sell
 	return s, err
 }
 
-// moveSeller updates the numbers of an existing seller whose prefix changes, and adds a call for a seller
-// that gets its first name.
+// moveSeller saves and restores numbers if the prefix of an existing seller changes. It also calls the worker
+// if a seller gets its first name.
 func moveSeller(ctx context.Context, w *store.Writing, old *Seller, in *SellerInput) error {
 	var err error
 	if old.Key != "" && in.Prefix != old.Prefix {

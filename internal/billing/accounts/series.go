@@ -122,7 +122,7 @@ func checkSeries(ctx context.Context, w *store.Writing, old *Seller, in *SellerI
 	return nil
 }
 
-// shared returns a number that can begin with either prefix.
+// shared returns a sample number that the series of both prefixes could produce.
 func shared(a, b string) string {
 	if len(a) < len(b) {
 		a = b

@@ -75,7 +75,7 @@ func oneRow[T any](ctx context.Context, q postgres.Querier, missing error, scan 
 	return item, store.Classify(err)
 }
 
-// readRow is oneRow outside of a transaction, within the store's time limit.
+// readRow reads one row outside of a transaction, within the store's time limit.
 func readRow[T any](ctx context.Context, as *Accounts, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, as.store.Within())
 	defer cancel()

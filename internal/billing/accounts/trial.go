@@ -73,7 +73,7 @@ func (as *Accounts) Try(ctx context.Context, key string, t *Trial, look func(ctx
 	return err
 }
 
-// tryEnd writes the end of billing from t, and otherwise the account as stored.
+// tryEnd writes the customer's account unchanged, except for the end of billing from t.
 func (as *Accounts) tryEnd(ctx context.Context, key string, t *Trial, trial *store.Store) error {
 	a, err := as.Account(ctx, key)
 	if err != nil {

@@ -51,7 +51,7 @@ type assembling struct {
 	held      string
 }
 
-// period adds the lines of the period itself and the base of the next period.
+// period adds the lines of the period itself and the base price that the next period charges in advance.
 func (a *assembling) period() error {
 	t := &a.in.Terms
 	p := &t.Period
@@ -82,8 +82,8 @@ func (a *assembling) usageLine(meter string) (billing.Line, bool, error) {
 	return t.UsageLine(a.meter(meter), a.in.Usage[meter])
 }
 
-// charged returns the instant up to which earlier invoices have charged the base in advance. A void invoice
-// counts, because its amounts were written off.
+// charged returns the instant up to which earlier invoices have charged the base price in advance. A void
+// invoice counts, because its amounts were written off.
 func (a *assembling) charged() int64 {
 	t := &a.in.Terms
 	b := t.Period.BaseOf()
@@ -99,8 +99,8 @@ func (a *assembling) charged() int64 {
 	return b.To
 }
 
-// unused gives back the unused base in advance that is on invoices. void is the id of the void invoice that
-// gave the base back before, or "".
+// unused gives back the unused part of base prices that invoices charged in advance. void is the id of the
+// void invoice that gave it back before, or "".
 func (a *assembling) unused(t *Terms, held *Held, void string) {
 	if !t.Period.BaseGoesOn() {
 		a.unusedFrom(t, held.Advance, void)
@@ -115,7 +115,7 @@ func (a *assembling) unused(t *Terms, held *Held, void string) {
 	}
 }
 
-// unusedFrom gives back the part of the held base lines after the end of the period.
+// unusedFrom gives back the amounts that base lines charged in advance for the time after the period's end.
 func (a *assembling) unusedFrom(t *Terms, held []Advance, void string) {
 	for _, held := range held {
 		if from := max(held.From, t.Period.End); from < held.To {
@@ -130,7 +130,7 @@ func (a *assembling) giveBack(line billing.Line, held Advance, amount int64, voi
 	a.add(line, -amount)
 }
 
-// goneOn gives back the unused base of void invoices.
+// goneOn gives back unused base prices that void invoices gave back before.
 func (a *assembling) goneOn() {
 	for i := range a.in.GoneOn {
 		g := &a.in.GoneOn[i]
@@ -160,7 +160,7 @@ func (a *assembling) advanceBase(t *Terms) {
 	}
 }
 
-// others adds corrections and charges. Stored lines are copied unchanged.
+// others adds corrections and charges. Lines of the stored draft are copied unchanged.
 func (a *assembling) others() error {
 	for _, kind := range []string{billing.LineCorrection, billing.LineCharge} {
 		for _, line := range a.in.Fixed {
@@ -207,8 +207,8 @@ func (a *assembling) add(line billing.Line, amount int64) {
 	}
 }
 
-// hold converts the error of a too large amount to a reason for holding the invoice. It returns other errors
-// unchanged.
+// hold handles an amount that is too large: it sets the reason for which the invoice is held. It returns
+// other errors unchanged.
 func (a *assembling) hold(err error, what string) error {
 	if !errors.Is(err, rating.ErrTooLarge) {
 		return err

@@ -35,7 +35,7 @@ func Apply(credits []billing.Credit, currency string, open, at int64) []Entry {
 	return entries
 }
 
-// Booked returns a copy of credits with the remaining amounts after the entries.
+// Booked returns a copy of credits in which the entries have changed the remaining amounts.
 func Booked(credits []billing.Credit, entries []Entry) []billing.Credit {
 	after := slices.Clone(credits)
 	for _, e := range entries {

@@ -61,7 +61,7 @@ func digestOf(l *billing.Line) digestLine {
 	return line
 }
 
-// paperOf returns the contents that only documents show.
+// paperOf returns the fields of the digest that only documents show.
 func paperOf(inv *billing.Invoice) digestPaper {
 	s := &inv.Seller
 	p := digestPaper{

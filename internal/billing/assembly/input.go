@@ -22,20 +22,21 @@ type Input struct {
 	// math.MaxInt64 means that many units or more, and holds the invoice; math.MinInt64 also holds it. A sum
 	// below 0 is rated as 0.
 	Usage map[string]int64
-	// Levels contains the levels in the period, by level meter.
+	// Levels contains the integral, peak and last level of the period, by level meter.
 	Levels map[string]rating.Held
-	// Meters contains the meters with their names, by key. The invoice shows the key of a missing meter.
+	// Meters contains the meters by key, for their names and units. For a missing meter, the invoice shows
+	// the key.
 	Meters map[string]plans.Meter
 
-	// Held contains the period's base in advance that is on earlier invoices.
+	// Held contains the lines of earlier invoices that charged the period's base price in advance.
 	Held
 
-	// GoneOn contains periods whose own invoices became void. This invoice gives back the unused base in
-	// advance that the void invoices gave back.
+	// GoneOn contains periods whose own invoices became void. The void invoices gave back an unused base
+	// price, and this invoice gives it back instead.
 	GoneOn []GoneOn
 
-	// Corrections and Charges are on no invoice yet. A correction that is too large holds the invoice and
-	// goes onto no invoice, see Invoice.Waiting.
+	// Corrections and Charges are on no invoice yet. If the amount of a correction is too large, the invoice
+	// is held and does not include the correction, see Invoice.Waiting.
 	Corrections []Correction
 	Charges     []billing.Charge
 	// Fixed contains the lines of the stored draft, and is nil for a new invoice. The corrections, the
@@ -53,7 +54,7 @@ type Input struct {
 	Credits []billing.Credit
 }
 
-// Held contains a period's base in advance on invoices that are not void.
+// Held contains the lines that charged a period's base price in advance, on invoices that are not void.
 type Held struct {
 	// Advance contains the lines of the base that covers the period, in the order of their time. Without
 	// lines, nothing is given back. If the base continues beyond its known end, the rest is charged as base.
@@ -63,11 +64,11 @@ type Held struct {
 	// back completely. If TermsReplaced is true, the period's own invoice charges the base in advance.
 	Replaced      []Advance
 	TermsReplaced bool
-	// Over contains the lines of the base that a cut at the period's start ended, see billing.Base.
+	// Over contains the lines of the base price that a cut at the period's start ended, see billing.Base.
 	Over []Advance
 }
 
-// Add adds an invoice's base line. amount is the amount of the line.
+// Add adds a base line of an earlier invoice. amount is the full amount of that line.
 func (h *Held) Add(t *Terms, line Advance, amount int64) {
 	b := t.Period.BaseOf()
 	switch {
@@ -78,15 +79,15 @@ func (h *Held) Add(t *Terms, line Advance, amount int64) {
 	}
 }
 
-// AddOver adds a line of the base that a cut at the period's start ended. over contains the terms of that
-// base.
+// AddOver adds a line of the base price that a cut at the period's start ended. over contains the terms of
+// that base price.
 func (h *Held) AddOver(over *Terms, line Advance, amount int64) {
 	if line.PlanVersion == over.Period.Base.Version && amount == over.base(line.From, line.To) {
 		h.Over = append(h.Over, line)
 	}
 }
 
-// Advance is a line of base in advance on an invoice that is not void.
+// Advance is a line of an invoice that charges a base price in advance. The invoice is not void.
 type Advance struct {
 	From, To    int64 // the line's time
 	PlanVersion int

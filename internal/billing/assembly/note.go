@@ -22,8 +22,8 @@ type NoteRequest struct {
 	To     string // ToCredits or Outside
 }
 
-// NoteLine credits a line of the invoice. AmountMinor is at least 1 and, like the line's amount, excludes an
-// exclusive tax.
+// NoteLine is the amount to credit on one line of the invoice. AmountMinor is at least 1. Like the line's
+// amount, it excludes an exclusive tax.
 type NoteLine struct {
 	N           int
 	AmountMinor int64
@@ -191,7 +191,7 @@ func creditable(inv *billing.Invoice) error {
 	return &billing.StateError{Status: inv.Status, Want: "only invoices that are finalized or paid can be credited"}
 }
 
-// noteLine returns the n-th line of a note, which credits the line of.
+// noteLine returns the n-th line of a credit note, which credits the given line of the invoice.
 func noteLine(inv *billing.Invoice, of *billing.Line, n int, amount int64, reason string) billing.Line {
 	description := "Credit for line " + fmt.Sprint(of.N) + ", " + of.Description
 	if reason != "" {

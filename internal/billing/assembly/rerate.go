@@ -9,8 +9,8 @@ import (
 	"quotad/internal/plans"
 )
 
-// Difference is a deviation of a line from the result of its period's terms. Line is 0 if the line is
-// missing.
+// Difference reports that a line does not equal the line computed from its period's terms. Line is 0 if the
+// line is missing.
 type Difference struct {
 	Line            int
 	Meter           string // the meter of a usage line
@@ -74,7 +74,7 @@ func (r *rerating) usage(lines []billing.Line) {
 	}
 }
 
-// again returns the line that the period's terms yield for a line's quantity.
+// again computes a line again from its quantity and the period's terms.
 func (r *rerating) again(l *billing.Line) (line billing.Line, err error) {
 	meter := plans.Meter{Key: l.Meter}
 	if r.t.LevelBy(l.Meter) == "" {
@@ -113,7 +113,7 @@ func (r *rerating) base(lines []billing.Line) {
 	}
 }
 
-// minimum checks that the minimum line is the difference between the plan's minimum and base plus usage.
+// minimum checks the minimum line. Its amount must raise base price and usage to the plan's minimum.
 func (r *rerating) minimum(lines []billing.Line) {
 	want, found, n := rating.Lift(r.t.base(r.t.Period.Start, r.t.Period.End)+r.rated, r.t.minimum()), int64(0), 0
 	for i := range lines {

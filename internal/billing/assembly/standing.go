@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Standing is the state of a line after later invoices and credit notes. Amounts are in minor units.
+// Standing contains the amount of a line and the amounts by which later invoices and credit notes changed it,
+// in minor units.
 type Standing struct {
 	AmountMinor    int64     // the line's own amount
 	CorrectedMinor int64     // sum of its corrections so far, of either sign
@@ -14,8 +15,8 @@ type Standing struct {
 	Of             *Standing // for a correction, the standing of the corrected line; otherwise nil
 }
 
-// LeftMinor returns the amount of the line that may still be given back. The result is negative if more was
-// given back than the line's amount.
+// LeftMinor returns how much of the line may still be given back. The result is negative if more than the
+// line's amount was given back.
 func (s *Standing) LeftMinor() int64 {
 	left := s.AmountMinor + s.CorrectedMinor - s.UnusedMinor - s.NotedMinor
 	if s.Of != nil {

@@ -47,8 +47,8 @@ func Compile(key string, version int, document *plans.PlanInput) (*Plan, error) 
 type Terms struct {
 	Period billing.Period
 	Plan   *Plan
-	// BasePlan is the plan version of Period.Base, and OverPlan the version of Period.Base.Over. Each is nil
-	// if the period has no such base.
+	// BasePlan is the plan version of Period.Base. OverPlan is the plan version of Period.Base.Over. Each is
+	// nil without such a base price.
 	BasePlan, OverPlan *Plan
 }
 
@@ -75,8 +75,8 @@ func (t *Terms) Over() (over Terms, ok bool) {
 	return Terms{Period: p, Plan: t.OverPlan, BasePlan: t.OverPlan}, true
 }
 
-// OtherBase reports whether the plan version of the period has a base price other than the one that covers
-// the period.
+// OtherBase reports whether the base price of the period's plan version differs from the base price that
+// covers the period.
 func (t *Terms) OtherBase() bool {
 	own, runs := t.Plan.Document, t.basePlan().Document
 	return own.BasePriceMinor != runs.BasePriceMinor || own.BaseEvery != runs.BaseEvery || own.BaseIn != runs.BaseIn
@@ -154,8 +154,8 @@ func (t *Terms) minimum() int64 {
 	return t.own().Money(t.Plan.Document.MinimumMinor)
 }
 
-// AdvanceBase returns the base in advance from the period's start up to an instant, or 0 if no base is due in
-// advance.
+// AdvanceBase returns the base price from the period's start up to an instant, or 0 if the base price is not
+// due in advance.
 func (t *Terms) AdvanceBase(to int64) int64 {
 	if !t.inAdvance() {
 		return 0
@@ -259,7 +259,8 @@ func (t *Terms) minimumLine() billing.Line {
 	return line
 }
 
-// partOf returns the part of the whole period that a span covers, or nil if the span covers all of it.
+// partOf returns the part of the whole period that a span covers. The result is nil if the span is the whole
+// period.
 func partOf(s rating.Span) *billing.Part {
 	if s.From == s.Start && s.To == s.End {
 		return nil
@@ -267,7 +268,7 @@ func partOf(s rating.Span) *billing.Part {
 	return &billing.Part{From: s.From, To: s.To, OfFrom: s.Start, OfTo: s.End}
 }
 
-// line returns a line of the terms, without quantity and amount.
+// line returns a line with the plan version of the terms, without quantity and amount.
 func (t *Terms) line(kind, description string, from, to int64) billing.Line {
 	return billing.Line{
 		Kind: kind, Description: description, From: from, To: to,

@@ -38,8 +38,8 @@ type AheadReport struct {
 }
 
 const (
-	// aheadTries is the maximum number of attempts for a locked counter, and aheadPause the pause between
-	// attempts.
+	// aheadTries is the maximum number of attempts to bring back a counter that is locked. aheadPause is the
+	// pause between attempts.
 	aheadTries = 5
 	aheadPause = 200 * time.Millisecond
 	// aheadLimit is the time limit of one transaction.
@@ -73,7 +73,7 @@ func (a *Ahead) BringBack(ctx context.Context, dry bool) (report AheadReport, er
 	return report, err
 }
 
-// page brings the counters of a page back, and returns the counters that need another attempt.
+// page brings back the counters of one page. It returns the counters that need another attempt.
 func (a *Ahead) page(ctx context.Context, page []upkeep.ChargedAt, now int64, dry bool, report *AheadReport) (again []upkeep.ChargedAt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, aheadLimit)
 	defer cancel()
@@ -129,7 +129,7 @@ func (a *Ahead) page(ctx context.Context, page []upkeep.ChargedAt, now int64, dr
 	return again, err
 }
 
-// found counts a counter that is ahead by the given time, µs.
+// found counts a counter that is ahead of the clock by the given time, µs.
 func (r *AheadReport) found(ahead int64) {
 	r.Ahead, r.Furthest = r.Ahead+1, max(r.Furthest, ahead)
 }

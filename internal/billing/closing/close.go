@@ -21,9 +21,10 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// closePeriods closes the open periods of customers that the transaction has locked. It fences their
-// counters, writes the period and its draft, and opens the next period. If a customer's period cannot be
-// closed, the customer stays unchanged and the job contains the error.
+// closePeriods closes the open periods of customers that the transaction has locked. It fences the counters,
+// so that no more usage is booked into the period, writes the period and its draft, and opens the next
+// period. If a customer's period cannot be closed, the customer stays unchanged and the job contains the
+// error.
 func (w *Worker) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error {
 	lines, err := accounts.Timelines(ctx, tx, customersOf(due))
 	if err != nil {
@@ -35,7 +36,7 @@ func (w *Worker) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error 
 	return w.closeFenced(ctx, tx, due, lines)
 }
 
-// closeFenced closes the open periods of customers whose counters are fenced.
+// closeFenced closes the open periods of customers whose counters accept no more usage for these periods.
 func (w *Worker) closeFenced(ctx context.Context, tx pgx.Tx, due []*job, lines map[int64]*timeline.Timeline) error {
 	var tasks []*invoices.Task
 	for _, j := range due {
@@ -119,11 +120,12 @@ func (w *Worker) makeOpenings(ctx context.Context, tx pgx.Tx, due []*job) error 
 	return postgres.Send(ctx, tx, b)
 }
 
-// fenceTime is the maximum time for which a transaction waits for its fences, because counters may be locked.
-// After that time, the customers are postponed. Their fences remain, so the next attempt is fast.
+// fenceTime is the maximum time for which a transaction waits to fence counters, because a counter may be
+// locked. After that time, the customers are postponed. Counters that are fenced stay fenced, so the next
+// attempt is fast.
 const fenceTime = 250 * time.Millisecond
 
-// fenceTries is the maximum number of retries to fence a counter that a concurrent change made stale.
+// fenceTries is the maximum number of retries to fence a counter after a concurrent change of the customer.
 const fenceTries = 4
 
 // fenceOf is a counter to be fenced for a job.
@@ -132,7 +134,7 @@ type fenceOf struct {
 	key model.CounterKey
 }
 
-// toFence returns the counters of jobs. gone contains the counters of archived customers.
+// toFence returns the counters of jobs that must be fenced. gone contains the counters of archived customers.
 func (w *Worker) toFence(ctx context.Context, q postgres.Querier, due []*job) (all []fenceOf, gone []usage.Archived, err error) {
 	for _, j := range due {
 		meters, err := w.fenced(ctx, q, j.c.Open)
@@ -172,8 +174,8 @@ func (w *Worker) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 	return nil
 }
 
-// fenceOnce fences counters within the time limit of within. It returns the counters that a concurrent change
-// made stale.
+// fenceOnce tries to fence counters within the time limit of the context within. It returns the counters that
+// need another attempt because the customer changed concurrently.
 func (w *Worker) fenceOnce(ctx, within context.Context, all []fenceOf) (again []fenceOf, err error) {
 	keys := make([]model.CounterKey, len(all))
 	for i := range all {
@@ -207,8 +209,8 @@ func (w *Worker) fenceOnce(ctx, within context.Context, all []fenceOf) (again []
 	return again, nil
 }
 
-// tooLate converts the error of a fence whose time limit has passed to session.ErrBusy, because the counter
-// is in use.
+// tooLate converts an error that occurs after the time limit for fences to session.ErrBusy, because the
+// counter is in use.
 func tooLate(ctx, within context.Context, err error) error {
 	if err == nil || within.Err() == nil || ctx.Err() != nil {
 		return err
@@ -218,8 +220,7 @@ func tooLate(ctx, within context.Context, err error) error {
 
 var errOvertaken = errors.New("changes of the customer came faster than its counters could be fenced")
 
-// fenced returns the meters whose counters are fenced at the end of a period, which are the meters with a
-// price.
+// fenced returns the meters whose counters are fenced at the end of a period: the meters that have a price.
 func (w *Worker) fenced(ctx context.Context, q postgres.Querier, p *billing.Period) ([]int32, error) {
 	versions, err := w.accounts.Versions.Get(ctx, q, accounts.VersionsOf(p))
 	if err != nil {
@@ -275,7 +276,7 @@ func erasedIn(jobs map[string][]*job) (ids []int64) {
 	return ids
 }
 
-// stillDue returns ids without the customers of failed jobs and of jobs that are over.
+// stillDue returns the ids of customers that may have further steps: neither failed nor done.
 func stillDue(ids []int64, jobs map[string][]*job) (left []int64) {
 	off := make(map[int64]bool, len(ids))
 	for _, due := range jobs {
@@ -299,7 +300,7 @@ const (
 	busyMost     = int64(60e6)
 )
 
-// putOff postpones a busy customer. It returns the instant since which the customer has been busy.
+// putOff postpones a customer with locked rows. It returns the instant since which the rows have been locked.
 const putOff = `
 	UPDATE open_periods SET busy_since = coalesce(busy_since, $2), blocked = NULL, retry_at = $3 WHERE customer_id = $1 RETURNING busy_since`
 

@@ -10,7 +10,7 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// overdueAtOnce is the maximum number of invoices per query whose overdue events one transaction writes.
+// overdueAtOnce is the maximum number of invoices that one query selects for overdue events.
 const overdueAtOnce = 100
 
 // takeOverdue and takeOverdueByClock lock overdue invoices without an overdue event. They skip locked rows,

@@ -9,8 +9,8 @@ import (
 // 100,000 customers are closed within five minutes, see docs/benchmarks.
 const pace = 350
 
-// pause waits after a transaction with a full batch, so that hits can use the processors. No lock is held
-// meanwhile. The error is ctx's.
+// pause waits after a transaction that processed a full batch, so that hits can use the processors. No lock
+// is held meanwhile. If ctx ends first, pause returns its error.
 func (w *Worker) pause(ctx context.Context, size int, took time.Duration) error {
 	timer := time.NewTimer(pauseOf(size, took))
 	defer timer.Stop()

@@ -76,7 +76,7 @@ func (w *Worker) foresee(ctx context.Context, tx pgx.Tx, customer int64, p *Prev
 	}
 }
 
-// foreseeStep runs a step like doSteps, but without a fence.
+// foreseeStep runs a step like doSteps, except that counters are not fenced.
 func (w *Worker) foreseeStep(ctx context.Context, tx pgx.Tx, kind string, j *job) (err error) {
 	due := []*job{j}
 	if kind == accounts.StepClose {

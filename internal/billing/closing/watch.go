@@ -10,7 +10,7 @@ import (
 // watched is the state of billing at the worker's last check, for metrics, so that a scrape needs no query.
 type watched struct{ blocked, oldest, overdue atomic.Int64 }
 
-// MaxOverdue is the maximum count of overdue invoices; more invoices are not counted.
+// MaxOverdue is the maximum result of Overdue; further overdue invoices are not counted.
 const MaxOverdue = 1000
 
 const readStanding = `

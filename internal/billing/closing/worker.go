@@ -31,8 +31,8 @@ const (
 	// After a transaction shorter than batchShort, the next one may process more customers. After one longer
 	// than batchLong, the next one processes fewer, because plans vary from one price to a hundred.
 	batchShort, batchLong = 125 * time.Millisecond, 250 * time.Millisecond
-	// wakeAtOnce is the maximum number of customers whose drafts one transaction makes due after their seller
-	// was named.
+	// wakeAtOnce is the maximum number of customers whose waiting drafts one transaction makes due after
+	// their seller got a name.
 	wakeAtOnce = 500
 )
 
@@ -156,8 +156,8 @@ func (w *Worker) WorkOff(ctx context.Context) error {
 			w.size.Store(int64(nextSize(size, took)))
 			err = w.pause(ctx, size, took)
 		case err != nil && concernsOne(err):
-			// One of the customers makes the statements fail or takes too long. Separate transactions find
-			// it.
+			// One customer of the batch makes the statements fail or take too long. Processing each customer
+			// alone finds it.
 			err = w.eachAlone(ctx)
 		}
 		if err != nil {
@@ -167,7 +167,8 @@ func (w *Worker) WorkOff(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// nextSize returns the size of the batch after one of the given size and duration.
+// nextSize returns the number of customers for the next batch, from the size and the duration of the last
+// one.
 func nextSize(size int, took time.Duration) int {
 	switch {
 	case took > batchLong:

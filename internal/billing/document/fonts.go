@@ -18,7 +18,7 @@ import (
 //go:embed fonts/*.ttf.gz
 var fontFiles embed.FS
 
-// face is a font that PDFs may embed, reduced to its used letters.
+// face is a font that PDFs may embed. A PDF contains only the letters that it uses.
 type face struct {
 	family string
 	within *unicode.RangeTable // letters for which the font is unpacked; nil for the first font

@@ -54,8 +54,8 @@ type row struct {
 	Tiers       []tierRow
 }
 
-// tierRow is the share of one tier. Units contains the number of units and their price: "500 × €0.02 and
-// €5.00 flat".
+// tierRow is one tier in the explanation of an amount. Units contains the number of units and their price:
+// "500 × €0.02 and €5.00 flat".
 type tierRow struct{ Range, Units, Amount string }
 
 type total struct {

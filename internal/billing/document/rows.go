@@ -44,7 +44,7 @@ func How(l *billing.Line, currency string) []string {
 	return words
 }
 
-// how returns the explanation of How without tiers.
+// how returns the same explanation as How, but without tiers.
 func (a amounts) how(l *billing.Line) (words []string) {
 	quantity := l.Quantity
 	if l.Before != nil {
@@ -75,8 +75,8 @@ func (a amounts) how(l *billing.Line) (words []string) {
 	return append(append(words, a.applied(l, true)...), a.before(l)...)
 }
 
-// before explains the amounts that a correction is compared with: the amount billed before, and the credit
-// notes if they limit the difference.
+// before explains a correction: the amount billed before, and the sum of credit notes if it limits the
+// correction.
 func (a amounts) before(l *billing.Line) (words []string) {
 	b := l.Before
 	if b == nil {

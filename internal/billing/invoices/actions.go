@@ -197,8 +197,8 @@ func voidable(ctx context.Context, tx pgx.Tx, i *billing.Invoice, applied []asse
 	return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized, or that credits alone paid, can be void"}
 }
 
-// leansOn returns billing.ErrReferred if the credit notes of a line exceed its amount without the corrections
-// of an invoice that is now void.
+// leansOn returns billing.ErrReferred if voiding an invoice would leave a line with more credit than amount.
+// This can happen because corrections on the void invoice no longer count.
 func leansOn(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
 	var raised []billing.Corrected
 	var ids []string
@@ -219,8 +219,8 @@ func leansOn(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
 	return err
 }
 
-// reissue creates the draft that replaces a void invoice. Base in advance keeps its charged amount, because
-// the terms of the next period may have changed since.
+// reissue creates the draft that replaces a void invoice. A base price charged in advance keeps its amount,
+// because the terms of the next period may have changed since.
 func (is *Invoices) reissue(ctx context.Context, tx pgx.Tx, c *accounts.Customer, void *billing.Invoice) error {
 	if err := c.RecallBuyer(ctx, tx, void); err != nil {
 		return err

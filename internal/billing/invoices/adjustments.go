@@ -71,7 +71,7 @@ const claimedAdjustments = `
 	JOIN line_adjustments l ON l.customer = w.customer AND l.meter = w.meter AND l.hour >= w.start_at AND l.hour < w.end_at
 	JOIN invoices i ON i.id = l.invoice_id AND i.status <> 'void'`
 
-// claimed returns the adjustments of each span that invoice lines already contain.
+// claimed returns, for each span, the adjustments that are already on an invoice.
 func claimed(ctx context.Context, q postgres.Querier, spans []usage.Span) ([][]usage.Key, error) {
 	customers, starts, ends := make([]int64, len(spans)), make([]int64, len(spans)), make([]int64, len(spans))
 	meters := make([]int32, len(spans))
@@ -88,7 +88,7 @@ func claimed(ctx context.Context, q postgres.Querier, spans []usage.Span) ([][]u
 	return all, err
 }
 
-// without returns the adjustments of all that are not in others.
+// without returns the adjustments in all, except those in others.
 func without(all []usage.Adjustment, others []usage.Key) []usage.Adjustment {
 	gone := make(map[usage.Key]bool, len(others))
 	for _, a := range others {

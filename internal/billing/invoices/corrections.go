@@ -39,14 +39,14 @@ const correctable = `
 	JOIN LATERAL (SELECT n FROM invoice_lines WHERE invoice_id = i.id AND kind = 'usage' AND meter = m.key OFFSET 0) l ON true
 	ORDER BY w.customer, p.start_at, l.n`
 
-// corrections contains usage lines of closed periods that have new adjustments.
+// corrections contains the usage lines of closed periods for which new adjustments have arrived.
 type corrections struct {
 	lines []corrected
 	spans []usage.Span          // the period and meter of each line
 	keys  []accounts.VersionKey // plan versions that price the lines
 }
 
-// corrected is a correction with the tasks whose invoices contain it.
+// corrected is a correction and the tasks whose invoices will contain it.
 type corrected struct {
 	by []*Task
 	assembly.Correction
@@ -125,7 +125,7 @@ func (is *Invoices) addCorrections(ctx context.Context, q postgres.Querier, foun
 	return nil
 }
 
-// standings reads the standings of the corrected lines.
+// standings reads the amounts billed and credited so far for the corrected lines.
 func (f *corrections) standings(ctx context.Context, q postgres.Querier) (standings, error) {
 	ids := make([]string, len(f.lines))
 	for i := range f.lines {
@@ -156,8 +156,8 @@ const readWaiting = `
 	SELECT customer_id, w->>'meter', w->>'invoice' FROM invoices, jsonb_array_elements(document->'waiting') w
 	WHERE customer_id = ANY ($1) AND status = 'draft'`
 
-// queueTakers returns the customers' tasks that can contain corrections, and queues the read of the
-// corrections for which stored drafts wait.
+// queueTakers returns the tasks that can include corrections, by customer. It also queues the read of
+// corrections that are reserved for stored drafts.
 func queueTakers(b *pgx.Batch, tasks []*Task) map[int64]*taker {
 	of := make(map[int64]*taker)
 	var fresh []int64

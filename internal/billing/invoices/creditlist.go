@@ -110,8 +110,8 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	return e, row.Scan(&e.Credit, &e.Kind, &e.AmountMinor, &e.Invoice, &e.Reason, &e.At, &e.seq, &e.n)
 }
 
-// end removes the items beyond a page and sets the cursor of the next page. A list that has ended continues
-// with no items.
+// end removes the items beyond the page size and sets the cursor of the next page. A list without more items
+// is empty on the next page.
 func (c Credits) end(from creditPlace, limit int) Credits {
 	next, more := creditPlace{math.MinInt64, math.MinInt64, from.of, from.n}, false
 	if len(c.Balances) > limit {

@@ -107,7 +107,7 @@ const insertCredits = `
 	SELECT customer_id, id, kind, amount_minor, 0, currency, priority, expires_at, at, payload
 	FROM jsonb_populate_recordset(NULL::credits, $1)`
 
-// entryRow is a row of credit_entries. The database sets n to the credit's next number.
+// entryRow is a row of credit_entries. The database numbers the entries of each credit in the column n.
 type entryRow struct {
 	Customer    int64   `json:"customer_id"`
 	Credit      string  `json:"credit_id"`
@@ -116,7 +116,8 @@ type entryRow struct {
 	Invoice     *string `json:"invoice_id"`
 	At          int64   `json:"at"`
 
-	// PaidInvoice and PaidN are set if an amount was applied or returned after finalization, see the columns.
+	// PaidInvoice and PaidN identify a payment by credits after finalization. They are set on applied and
+	// returned amounts.
 	PaidInvoice *string `json:"paid_invoice"`
 	PaidN       *int    `json:"paid_n"`
 
@@ -155,7 +156,8 @@ func carried(i *billing.Invoice, amount, at int64) (creditRow, entryRow) {
 // carriedPrefix begins the ids of credits that invoices grant. Other ids must not begin with it.
 const carriedPrefix = "carried:"
 
-// queueCredits books the credits that invoices use, and grants the credits that invoices carry over.
+// queueCredits books the credits that pay invoices, and grants a credit for each invoice with a total below
+// 0.
 func queueCredits(b *pgx.Batch, final []*Task) error {
 	var entries []entryRow
 	var credits []creditRow

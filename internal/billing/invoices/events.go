@@ -12,8 +12,8 @@ import (
 	"quotad/internal/events"
 )
 
-// told maps audit actions on an invoice to the types of their events. Finalization is missing because it
-// writes its own events, also without a request.
+// told contains the event types for each audit action on an invoice. Finalization is not included, because it
+// always writes its own events.
 var told = map[string][]string{"void": {events.InvoiceVoid}, "credit": {events.InvoiceCredited}}
 
 // invoiceEvent returns an event with the state of an invoice at an instant, µs.
@@ -53,8 +53,8 @@ func draftEvents(drafts []*Task) (all []events.Event) {
 	return all
 }
 
-// finalEvents returns the events of drafts that were due. A draft that was held before and still is has no
-// event.
+// finalEvents returns the events of drafts that were due. A draft that was already held and remains held has
+// no event.
 func finalEvents(due []*Task) (all []events.Event) {
 	for _, t := range due {
 		i := &t.Result.Invoice

@@ -44,7 +44,7 @@ func (is *Invoices) FinalizeDrafts(ctx context.Context, tx pgx.Tx, due []*Task) 
 
 const readDrafts = `SELECT` + invoiceColumns + `WHERE i.id = ANY ($1::uuid[])`
 
-// readDraftTasks completes tasks that contain only the drafts' ids.
+// readDraftTasks reads the drafts of tasks that contain only a draft's id.
 func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error {
 	ids := make([]string, len(due))
 	customers := make(map[int64]*accounts.Customer, len(due))
@@ -74,7 +74,7 @@ func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error 
 	return nil
 }
 
-// draftTasks returns the tasks that reassemble stored drafts.
+// draftTasks returns tasks that assemble stored drafts again.
 func draftTasks(ctx context.Context, q postgres.Querier, drafts []*billing.Invoice, customers map[int64]*accounts.Customer) ([]*Task, error) {
 	var keys []accounts.PeriodKey
 	for _, d := range drafts {
@@ -113,7 +113,7 @@ func openingPeriod(d *billing.Invoice, c *accounts.Customer) billing.Period {
 	}
 }
 
-// queueNewLines queues the lines of invoices whose lines differ from the stored ones.
+// queueNewLines queues the writes of lines for invoices whose lines have changed since the draft was stored.
 func queueNewLines(b *pgx.Batch, final []*Task) error {
 	var changed []string
 	var lines []lineRow
@@ -192,8 +192,8 @@ func noteNumberOf(ctx context.Context, tx pgx.Tx, note *billing.Invoice) (number
 	return n, err
 }
 
-// give finalizes an invoice of the seller at an instant, with the next number of its series. It returns the
-// invoice's row.
+// give finalizes an invoice of the seller at an instant and assigns the next number of its series. It returns
+// the invoice's row.
 func (n *numbers) give(i *billing.Invoice, at int64) (row invoiceRow, err error) {
 	series := i.Series()
 	i.Seller.Prefix = billing.PrefixIn(series, n.seller.Prefix)
@@ -246,7 +246,7 @@ func number(ctx context.Context, tx pgx.Tx, final []*Task) error {
 	return postgres.Send(ctx, tx, b)
 }
 
-// whenNamed is the finalization instant of a draft that waits for its seller's name.
+// whenNamed is the finalize_at of a draft that waits for its seller's name. It is never reached by time.
 const whenNamed = int64(math.MaxInt64)
 
 const lockNameless = `SELECT key FROM sellers WHERE key = ANY ($1) AND name = '' ORDER BY key FOR SHARE`

@@ -40,13 +40,13 @@ const readGoneOn = `
 	FROM unnest($2::uuid[]) AS w (id) JOIN invoices v ON v.id = w.id JOIN periods p ON p.customer_id = v.customer_id AND p.chain = v.chain AND p.n = v.n
 	ORDER BY 1, 5`
 
-// goneOn is an unused base that moves from a period's void invoice to the invoice of a task.
+// goneOn is an unused base price that a void invoice gave back, and the task whose invoice now gives it back.
 type goneOn struct {
 	by *Task
 	assembly.GoneOn
 }
 
-// queueGoneOn queues the read of periods whose void invoices gave back a base in advance, for addGoneOn.
+// queueGoneOn queues the read of periods whose void invoices gave back an unused base price, for addGoneOn.
 func queueGoneOn(b *pgx.Batch, tasks []*Task) *[]goneOn {
 	found := new([]goneOn)
 	fresh := freshTasks(tasks)
@@ -87,7 +87,7 @@ func queueGoneOn(b *pgx.Batch, tasks []*Task) *[]goneOn {
 	return found
 }
 
-// addGoneOn adds the found bases to the inputs of their tasks.
+// addGoneOn adds the found base prices to the inputs of their tasks.
 func (is *Invoices) addGoneOn(ctx context.Context, q postgres.Querier, found []goneOn) error {
 	if len(found) == 0 {
 		return nil

@@ -32,14 +32,14 @@ type LineUsage struct {
 	Levels []LevelPoint
 }
 
-// LevelPoint is the level in a time span: the last, the highest and the average level.
+// LevelPoint contains the last, the highest and the average level in a time span.
 type LevelPoint struct {
 	Last, Peak int64
 	Average    rating.Level
 }
 
-// Levels returns the level in the spans between the starts up to now, µs, from one snapshot. A span that
-// begins after now has the present level.
+// Levels returns the levels in the spans between consecutive starts, up to now, from one snapshot. Instants
+// are µs. A span that begins after now has the present level.
 func (is *Invoices) Levels(ctx context.Context, customer int64, meter int32, starts []int64, now int64) (points []LevelPoint, err error) {
 	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		points, err = levelPoints(ctx, tx, customer, meter, starts, now)
@@ -48,7 +48,7 @@ func (is *Invoices) Levels(ctx context.Context, customer int64, meter int32, sta
 	return points, err
 }
 
-// levelPoints returns the levels of a level meter up to now, in adjacent spans from each start to the next.
+// levelPoints returns the levels of a level meter in the spans between consecutive starts, up to now.
 func levelPoints(ctx context.Context, q usage.Querier, customer int64, meter int32, starts []int64, now int64) ([]LevelPoint, error) {
 	spans := make([]usage.Span, len(starts)-1)
 	for i := range spans {
@@ -105,7 +105,7 @@ func (is *Invoices) LineUsage(ctx context.Context, id string, n int, page plans.
 
 const pageLineUsage = "line usage"
 
-// place is the end of a page: an hour, or an adjustment after all hours.
+// place is the position of a page's last item: an hour, or an adjustment, which follows all hours.
 type place struct {
 	adjustments bool
 	hour, at    int64
@@ -138,7 +138,8 @@ func readPlace(s string) (p place, ok bool) {
 	return p, false
 }
 
-// countedAdjustments skips rows without a copy of the adjustment, which reconcile reports.
+// countedAdjustments reads the adjustments stored with an invoice. It skips rows without a copy of the cost,
+// because reconcile reports these.
 const countedAdjustments = `
 	SELECT hour, at, cost, reason, key FROM line_adjustments
 	WHERE invoice_id = $1::uuid AND meter = $2 AND hour >= $3 AND hour < $4 AND cost IS NOT NULL

@@ -105,7 +105,7 @@ func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Custome
 	if err := postgres.Send(ctx, tx, b); err != nil {
 		return nil, err
 	}
-	// The note repeats the seller of the invoice, with the seller's present prefix.
+	// The note shows the seller as on the invoice, except for the prefix, which is the seller's present one.
 	n, err := noteNumberOf(ctx, tx, note)
 	if err != nil {
 		return nil, err

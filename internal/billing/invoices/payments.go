@@ -137,7 +137,7 @@ func (is *Invoices) Reverse(ctx context.Context, id string, n int, reason string
 	})
 }
 
-// returnPayment returns the credits of a payment, unless a credit note returned some of them.
+// returnPayment returns a payment's credits. If a credit note has returned some of them already, it fails.
 func (is *Invoices) returnPayment(ctx context.Context, tx pgx.Tx, b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, p *billing.Payment) error {
 	all, err := appliedTo(ctx, tx, i)
 	if err != nil {

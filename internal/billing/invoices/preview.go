@@ -142,7 +142,8 @@ func (p *previewing) running(ctx context.Context) (billing.Line, error) {
 	return p.usage(ctx, PeriodTask(p.c, t, &period, 0))
 }
 
-// usage returns the meter's usage line on the task's invoice, with the units of the adjustment.
+// usage returns the meter's usage line on the task's invoice, including the units of the previewed
+// adjustment.
 func (p *previewing) usage(ctx context.Context, t *Task) (billing.Line, error) {
 	if err := p.is.Assemble(ctx, p.tx, []*Task{t}); err != nil {
 		return billing.Line{}, err

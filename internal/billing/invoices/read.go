@@ -92,14 +92,14 @@ type Filter struct {
 // AnyClock matches the invoices of all customers.
 const AnyClock = plans.AnyClock
 
-// listInvoices is followed by the conditions of a Filter and by inOrder. Each kind of filter has an index in
-// this order.
+// listInvoices begins the statement that lists invoices. The conditions of a Filter and inOrder follow. Each
+// kind of filter has an index in this order.
 const (
 	listInvoices = `SELECT` + invoiceColumns + `
 	WHERE ($1 = '' OR i.status = $1) AND i.period_end >= $2 AND i.period_end < $3 AND (i.period_end, i.id) > ($4, $5::uuid)`
 	inOrder = ` ORDER BY i.period_end, i.id LIMIT $6`
 
-	// listOverdue lists overdue invoices in the same way. $1 is PostgreSQL's time.
+	// listOverdue begins the statement that lists overdue invoices. $1 is PostgreSQL's time.
 	listOverdue = `SELECT` + invoiceColumns + ` JOIN unpaid_invoices u ON u.invoice_id = i.id
 	WHERE u.due_at <= coalesce(t.now, $1::bigint) AND u.period_end >= $2 AND u.period_end < $3 AND (u.period_end, u.invoice_id) > ($4, $5::uuid)`
 	overdueInOrder = ` ORDER BY u.period_end, u.invoice_id LIMIT $6`
@@ -107,8 +107,8 @@ const (
 
 const clockByKey = `SELECT id FROM test_clocks WHERE key = $1`
 
-// list returns the statement that lists the selected invoices, with its first parameter and the parameters
-// from $7 on. now is PostgreSQL's time.
+// list returns the statement for the filter, its first parameter, and its parameters from $7 on. now is
+// PostgreSQL's time.
 func (f *Filter) list(ctx context.Context, q postgres.Querier, now int64) (statement string, first any, args []any, err error) {
 	if f.Status == billing.StatusOverdue {
 		where, args, err := f.chosen(ctx, q, "u")
@@ -118,8 +118,8 @@ func (f *Filter) list(ctx context.Context, q postgres.Querier, now int64) (state
 	return listInvoices + where + inOrder, f.Status, args, err
 }
 
-// chosen returns the filter's conditions for a list, and its parameters from $7 on. of is the table whose
-// columns the conditions use.
+// chosen returns the SQL conditions of the filter and their parameters, which begin at $7. of is the alias of
+// the filtered table.
 func (f *Filter) chosen(ctx context.Context, q postgres.Querier, of string) (where string, args []any, err error) {
 	and := func(column string, value any) {
 		args = append(args, value)

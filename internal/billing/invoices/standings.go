@@ -14,14 +14,15 @@ type LineKey struct {
 	N       int
 }
 
-// standings contains the standings of invoice lines, by line, and by meter for usage lines.
+// standings contains the present state of invoice lines, see assembly.Standing: by line, and by meter for
+// usage lines.
 type standings struct {
 	lines map[LineKey]*assembly.Standing
 	usage map[billing.Corrected]*assembly.Standing
 }
 
-// readStandingRows reads the standings of lines. Corrections count from their draft on, because a draft fixes
-// their amounts. Unused base counts once its invoice is final.
+// readStandingRows reads the corrected, unused and credited amounts of lines. Corrections count from their
+// draft on, because a draft fixes their amounts. Unused base counts once its invoice is final.
 const readStandingRows = `
 	SELECT i.id::text, l.n, l.kind, coalesce(l.meter, ''), coalesce(l.of_invoice::text, ''), l.amount_minor, c.amount,
 		CASE WHEN l.kind = 'base' THEN (SELECT coalesce(-sum(u.amount_minor), 0) FROM invoice_lines u JOIN invoices k ON k.id = u.invoice_id
@@ -36,8 +37,8 @@ const readStandingRows = `
 		FROM invoice_lines x JOIN invoices k ON k.id = x.invoice_id AND k.kind <> 'credit_note' AND k.status <> 'void'
 		WHERE l.kind = 'usage' AND x.of_invoice = i.id AND x.kind = 'correction' AND x.meter = l.meter) c`
 
-// readStandings reads the standings of the lines of invoices. A correction's standing refers to the corrected
-// line if the line's invoice is among ids, too.
+// readStandings reads the standing of each line of invoices, see assembly.Standing. The standing of a
+// correction refers to the corrected line if that line's invoice is among ids.
 func readStandings(ctx context.Context, q postgres.Querier, ids []string) (standings, error) {
 	all := standings{make(map[LineKey]*assembly.Standing), make(map[billing.Corrected]*assembly.Standing)}
 	corrections := make(map[*assembly.Standing]billing.Corrected)
@@ -85,7 +86,7 @@ func (s standings) anyUnused() bool {
 	return false
 }
 
-// standingsOf returns the standing of each line of an invoice, by n.
+// standingsOf returns the assembly.Standing of each line of an invoice, by line number.
 func standingsOf(ctx context.Context, q postgres.Querier, i *billing.Invoice) (map[int]assembly.Standing, error) {
 	ids := []string{i.ID}
 	for n := range i.Lines {

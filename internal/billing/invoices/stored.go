@@ -21,7 +21,8 @@ func (*Stored) Invoices(ctx context.Context, tx pgx.Tx, ids []string) ([]*billin
 	return invoicesOf(ctx, tx, readDrafts, ids)
 }
 
-// Standings reads the standings of the lines of invoices. Lines of credit notes have no standings.
+// Standings reads the corrected, unused and credited amounts of each invoice line. Lines of credit notes are
+// omitted.
 func (*Stored) Standings(ctx context.Context, tx pgx.Tx, ids []string) (map[LineKey]*assembly.Standing, error) {
 	all, err := readStandings(ctx, tx, ids)
 	return all.lines, err
@@ -45,7 +46,7 @@ func (s *Stored) OpenTerms(ctx context.Context, tx pgx.Tx, customers []int64) (m
 	return s.priced(ctx, tx, open)
 }
 
-// priced returns the terms of periods, with their plan versions.
+// priced combines periods with their plan versions.
 func (s *Stored) priced(ctx context.Context, tx pgx.Tx, periods map[accounts.PeriodKey]billing.Period) (map[accounts.PeriodKey]assembly.Terms, error) {
 	var versions []accounts.VersionKey
 	for _, p := range periods {

@@ -33,10 +33,10 @@ type Task struct {
 	at    int64 // instant of creation or finalization
 	draft *billing.Invoice
 	in    assembly.Input
-	// fresh reports that charges and corrections on no invoice yet go onto this invoice.
+	// fresh reports that the invoice includes all charges and corrections that are on no invoice yet.
 	fresh bool
 	fixed []billing.Line // see assembly.Input.Fixed
-	// counted contains the adjustments that the lines include. The key of a usage line is its meter. The key
+	// counted contains the adjustments that each line includes. The key of a usage line is its meter. The key
 	// of a correction also has the corrected invoice.
 	counted map[countedBy]counted
 }
@@ -88,7 +88,7 @@ type counted struct {
 	adj   []usage.Adjustment
 }
 
-// Assemble computes the results of tasks. If all reads use one snapshot, the invoices show the same instant.
+// Assemble computes the invoices of tasks. All invoices show the same instant if q reads from one snapshot.
 func (is *Invoices) Assemble(ctx context.Context, q postgres.Querier, tasks []*Task) error {
 	err := is.readInputs(ctx, q, tasks)
 	if err == nil {
@@ -149,7 +149,7 @@ func holdNameless(i *billing.Invoice) {
 	}
 }
 
-// keep copies the identifying fields of a draft to the reassembled invoice.
+// keep copies the fields that identify a draft to the reassembled invoice.
 func keep(i, draft *billing.Invoice) {
 	i.ID, i.Of, i.OfNumber, i.MadeAt, i.FinalizeAt, i.CustomerKey = draft.ID, draft.Of, draft.OfNumber, draft.MadeAt, draft.FinalizeAt, draft.CustomerKey
 	i.PeriodStart, i.PeriodEnd, i.PlanID, i.PriceVersion = draft.PeriodStart, draft.PeriodEnd, draft.PlanID, draft.PriceVersion
@@ -298,7 +298,8 @@ func queueCreditsLeft(b *pgx.Batch, tasks []*Task) {
 	}, creditsLeft, slices.Collect(maps.Keys(of)))
 }
 
-// queueAdvances queues the read of the periods' base lines on earlier invoices.
+// queueAdvances queues the read of base prices that earlier invoices charged in advance for the tasks'
+// periods.
 func queueAdvances(b *pgx.Batch, tasks []*Task) {
 	var of []accounts.Holder
 	for _, t := range tasks {

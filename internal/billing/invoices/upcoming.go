@@ -28,8 +28,8 @@ func (is *Invoices) Upcoming(ctx context.Context, key string) (*billing.Invoice,
 	return &t.Result.Invoice, nil
 }
 
-// Left reads, within a snapshot, the number of units of each meter that a customer may still use before end,
-// the end of the running period, µs.
+// Left reads how many units of each meter a customer may still use before end. It reads within a snapshot.
+// end is the end of the running period, µs.
 type Left func(ctx context.Context, tx pgx.Tx, end int64) (map[string]int64, error)
 
 // Projection returns the result of Upcoming, and the invoice that would result if usage continued at the
@@ -107,10 +107,9 @@ func (is *Invoices) running(ctx context.Context, q postgres.Querier, key string,
 	return c, &p, lines[id], err
 }
 
-// Running is the pricing of a customer's usage at one instant: the terms of the running period, and a meter's
-// usage line on an invoice.
+// Running contains the terms that price a customer's usage at one instant.
 type Running struct {
-	// View is the snapshot of all reads, with the running period.
+	// View is the snapshot that all fields were read from, with the running period.
 	View quota.View
 	// Change is the newest change number of the customer or its clock in the snapshot, or 0 if the customer
 	// is not billed. A caller that knows only an older number must read again.

@@ -21,7 +21,7 @@ func (p *Price) Cap(amount int64, s Span) (n int64, ok bool) {
 			return 0, false
 		}
 	}
-	// An amount exceeds most if it rounds to more, which begins at half a minor unit above most.
+	// An amount exceeds most if it rounds to more than most, which begins half a minor unit above most.
 	unit := new(big.Rat).SetFrac64(1, 2)
 	unit.Quo(unit.Add(unit, ratio(most)), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(p.exponent)), nil)))
 	over := p.model.firstOver(p, unit)

@@ -22,7 +22,7 @@ var ErrTooLarge = errors.New("an amount of 10¹⁵ minor units or more")
 // Format formats an amount as a decimal number in major units: 1234 with 2 digits is "12.34", -5 is "-0.05".
 // With 0 digits the result has no point. exponent is the currency's, 0 to 4 (see plans.Exponent).
 func Format(minor int64, exponent int) string {
-	// The digits are of the absolute value, because only uint64 can represent that of the smallest int64.
+	// digits contains the absolute value, because int64 cannot represent the absolute value of its minimum.
 	digits := make([]byte, 0, 24)
 	absolute := uint64(minor)
 	if minor < 0 {
@@ -126,7 +126,7 @@ func mulDiv(a, b, c int64) (quotient, remainder int64) {
 	return q.Int64(), r.Int64()
 }
 
-// mulDivRounded returns a·b/c rounded to the nearest integer, half away from zero.
+// mulDivRounded is mulDiv rounded to the nearest whole number, half away from zero.
 func mulDivRounded(a, b, c int64) int64 {
 	quotient, remainder := mulDiv(a, b, c)
 	if remainder >= c-remainder {
@@ -168,7 +168,8 @@ func (s Span) whole() bool { return s.From == s.Start && s.To == s.End }
 
 func (s Span) length() int64 { return s.End - s.Start }
 
-// until returns the elapsed time of the full period at t. A t outside the period is moved to the nearest end.
+// until returns the time of the full period that has elapsed at t. If t lies outside the period, the nearest
+// end counts.
 func (s Span) until(t int64) int64 { return min(max(t, s.Start), s.End) - s.Start }
 
 // maxExponent is the maximum number of digits of a minor unit in ISO 4217.

@@ -138,8 +138,8 @@ func (p *Price) LevelBy() string { return p.levelBy }
 // Priced returns the price of the units, which is the same for any quantity.
 func (p *Price) Priced() billing.Priced { return p.priced }
 
-// TierAmount is the share of one tier in a line. The tiers of a line add up to its overage and to its exact
-// amount.
+// TierAmount contains the units and the amount of one tier in a line. The tiers of a line add up to its
+// overage and to its exact amount.
 type TierAmount struct {
 	UpTo      *int64        `json:"up_to"`      // end of the tier in the price, after the included units; nil for the last tier
 	Quantity  billing.Units `json:"quantity"`   // units in the tier; with 6 digits for a level
@@ -192,7 +192,7 @@ func (p *Price) hold(amount int64, s Span) (held int64, applied string) {
 	return held, ""
 }
 
-// applied returns the applied minimum or maximum of a full period.
+// applied returns the minimum or maximum of a full period that was applied, or nil if none was.
 func (p *Price) applied(which string) *int64 {
 	switch which {
 	case billing.AppliedMinimum:
@@ -251,7 +251,8 @@ func (p *Price) chargeGraduated(line *Line, overage *big.Int, exact *apd.Decimal
 	return nil
 }
 
-// chargeVolume charges all units at the price of the last unit's tier. An overage of 0 belongs to no tier.
+// chargeVolume charges all units at the price of the tier that contains the last unit. An overage of 0 is in
+// no tier.
 func (p *Price) chargeVolume(line *Line, overage *big.Int, exact *apd.Decimal) error {
 	if overage.Sign() == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// counted is a usage line or correction with the data of its hours: the engine's usage, the adjustments on
-// invoices, and the queue.
+// counted is a usage line or correction with the data of its hours: the usage in the engine, the adjustments
+// on invoices, and the adjustments in the queue.
 type counted struct {
 	lineRef
 	booked usage.Sum
@@ -24,7 +24,7 @@ type counted struct {
 	queued []usage.Key
 }
 
-// taken is an adjustment as copied to an invoice.
+// taken is an adjustment in the form in which an invoice has stored it.
 type taken struct {
 	usage.Key
 	invoice string
@@ -47,7 +47,7 @@ const selectQueued = `
 	FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS w (customer, meter, start_at, end_at, n), LATERAL (
 		SELECT * FROM open_adjustments WHERE customer = w.customer AND hour >= w.start_at AND hour < w.end_at AND meter = w.meter OFFSET 0) q`
 
-// count reads the data of the lines' hours. It skips lines of archived months.
+// count reads usage and adjustments for the hours of the lines. It skips lines of archived months.
 func (p *page) count(ctx context.Context) error {
 	archive, err := usage.ReadArchive(ctx, p.tx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *page) count(ctx context.Context) error {
 	return err
 }
 
-// held reads the levels for lines of level meters. spans contains the span of each counted line.
+// held reads the levels for lines of level meters. spans contains the span of each element of p.counted.
 func (p *page) held(ctx context.Context, spans []usage.Span) error {
 	var of []usage.Span
 	var places []int
@@ -119,8 +119,8 @@ func (p *page) held(ctx context.Context, spans []usage.Span) error {
 	return err
 }
 
-// takenBy splits the engine's adjustments of the line's hours: these are on invoices that which selects, and
-// others are all others.
+// takenBy splits the engine's adjustments in the line's hours. The first result contains the adjustments that
+// the function which selects by their invoices, and the second result contains the others.
 func (c *counted) takenBy(which func(t *taken) bool) (these, others []usage.Adjustment) {
 	keys := make(map[usage.Key]bool)
 	for n := range c.taken {
@@ -155,8 +155,8 @@ func costs(all []usage.Adjustment) (sum int64) {
 	return sum
 }
 
-// copies checks that the adjustments on invoices, for a line's hours, equal the engine's adjustments.
-// Invoices that correct the line are included.
+// copies checks that invoices have stored adjustments of the line's hours exactly as the engine has them.
+// This includes invoices that correct the line.
 func (p *page) copies(context.Context) error {
 	for n := range p.counted {
 		c := &p.counted[n]

@@ -10,7 +10,7 @@ import (
 	"quotad/internal/billing/accounts"
 )
 
-// ahead is a line of base in advance with the period of the base.
+// ahead is a line that charges a base price in advance, with the period of that base price.
 type ahead struct {
 	lineRef
 	of accounts.PeriodKey

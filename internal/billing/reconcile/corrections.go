@@ -30,8 +30,8 @@ const selectCorrected = `
 		GROUP BY k.id) o ON true
 	ORDER BY w.n`
 
-// maxUncertain is the maximum number of corrections of unknown effect. With more, the starting quantity of a
-// correction cannot be determined.
+// maxUncertain is the maximum number of earlier corrections for which it is unknown whether they counted.
+// With more, the starting quantity of a correction cannot be determined.
 const maxUncertain = 8
 
 // corrected contains the possible starting quantities of a correction.
@@ -121,7 +121,7 @@ func (c *corrected) startsAt(before int64) bool {
 	return len(c.uncertain) > maxUncertain || slices.Contains(sumsWith(c.quantity, c.uncertain), before)
 }
 
-// sumsWith returns all sums of sum and any subset of others.
+// sumsWith returns sum plus each possible subset of others.
 func sumsWith(sum int64, others []int64) []int64 {
 	all := []int64{sum}
 	for _, other := range others {

@@ -110,7 +110,8 @@ func withoutInvoice(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64]
 }
 
 // selectBadCredits finds credits whose remaining amount differs from the sum of the entries, or whose amount
-// differs from the granted sum. So granted = applied − returned + expired + withdrawn + left.
+// differs from the granted sum. For a correct credit, granted = applied − returned + expired + withdrawn +
+// left.
 const selectBadCredits = `
 	SELECT c.customer_id, c.id, c.amount_minor, c.left_minor, e.granted, e.sum, e.signs FROM credits c, LATERAL (
 		SELECT coalesce(sum(amount_minor) FILTER (WHERE kind = 'granted'), 0)::bigint AS granted, coalesce(sum(amount_minor), 0)::bigint AS sum,
@@ -147,7 +148,8 @@ func blocked(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], error
 	}, selectBlocked, ids)
 }
 
-// selectOtherTerms finds customers whose columns differ from their newest terms that are not pending.
+// selectOtherTerms finds customers whose plan, version, timezone or anchor differs from the newest terms that
+// are not pending.
 const selectOtherTerms = `
 	SELECT c.id FROM unnest($1::bigint[]) AS w (id) JOIN customers c ON c.id = w.id
 	LEFT JOIN LATERAL (
@@ -156,7 +158,7 @@ const selectOtherTerms = `
 	WHERE NOT c.anonymous AND (t.plan_id, t.joined_version, t.pinned_version, t.timezone, t.billing_anchor)
 		IS DISTINCT FROM (c.plan_id, c.joined_version, c.pinned_version, c.timezone, c.billing_anchor)`
 
-// otherTerms finds customers whose limits follow other terms than the prices of their periods.
+// otherTerms finds customers whose limits and prices follow different terms.
 func otherTerms(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], error) {
 	var id int64
 	return wrongCustomers(ctx, tx, TermsAgree, &id, []any{&id}, func(e Disagreement) Disagreement {

@@ -25,8 +25,8 @@ const selectUnlisted = `
 	WHERE p.customer_id = ANY ($1)
 	  AND NOT EXISTS (SELECT FROM invoice_lines l WHERE l.invoice_id = i.id AND l.kind = 'usage' AND l.meter = m.key)`
 
-// selectArchived reads the meters of the last period of customers whose billing ended by archiving, with the
-// end of that period.
+// selectArchived reads customers whose billing ended by archiving: the priced meters of their last period,
+// and the end of that period.
 const selectArchived = `
 	SELECT p.customer_id, m.id, p.end_at, 9223372036854775807::bigint
 	FROM billing_accounts a JOIN periods p ON p.customer_id = a.customer_id AND p.end_at = a.archived_end

@@ -19,8 +19,7 @@ type recorrected struct {
 	amount int64
 }
 
-// from returns the correction line for a billed amount of the corrected line and an amount noted on credit
-// notes.
+// from returns the correction line computed from the amount billed before and the amount on credit notes.
 func (c *recorrected) from(billed, noted int64) (billing.Line, error) {
 	line, _, err := assembly.CorrectionLine(assembly.Correction{
 		Meter: c.l.Meter, Of: c.terms, OfInvoice: c.l.OfInvoice, Counted: c.l.Before.Quantity, Now: c.l.Before.Quantity + c.l.Quantity,
@@ -89,8 +88,8 @@ func (p *page) noted(ctx context.Context, of []recorrected) error {
 	return nil
 }
 
-// mayBe reports whether the correction may have started from one of several amounts, after some of the notes,
-// which were created one after another.
+// mayBe reports whether one of the billed amounts explains the correction, together with the first of the
+// notes up to any point.
 func (c *recorrected) mayBe(billed, notes []int64) bool {
 	noted := int64(0)
 	for n := range len(notes) + 1 {

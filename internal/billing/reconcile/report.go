@@ -81,19 +81,19 @@ type Disagreement struct {
 // maxExamples is the maximum number of examples of a check.
 const maxExamples = 10
 
-// differs returns an example with two numbers that should be equal.
+// differs returns a copy of e with an expected and a found number.
 func (e Disagreement) differs(expected, found int64, detail string) Disagreement {
 	e.Expected, e.Found, e.Detail = &expected, &found, detail
 	return e
 }
 
-// says returns an example without numbers.
+// says returns a copy of e with a text.
 func (e Disagreement) says(detail string) Disagreement {
 	e.Detail = detail
 	return e
 }
 
-// on returns an example with an instant, µs.
+// on returns a copy of e with an instant, given in µs.
 func (e Disagreement) on(at int64) Disagreement {
 	t := time.UnixMicro(at).UTC()
 	e.At = &t

@@ -128,7 +128,8 @@ func (s *sums) credits() {
 	s.equal(max(0, -s.i.TotalMinor), s.of.granted, "A total below 0 becomes a credit of that amount.")
 }
 
-// notes checks that the credit notes of the invoice together have the tax on the sum that they credit.
+// notes checks the credit notes of the invoice together: their tax must be the tax on the sum that they
+// credit.
 func (s *sums) notes() {
 	// If a payment was reversed, the invoice is finalized even if notes credited all of it.
 	whole := s.of.subtotal > 0 && s.of.subtotal == s.i.SubtotalMinor
@@ -153,7 +154,7 @@ func (s *sums) notes() {
 	s.equal(-taxed.TotalMinor, s.of.total, "The credit notes add up to another total.")
 }
 
-// note checks a credit note alone. The sums with other notes are checked with the invoice.
+// note checks the sums within a credit note. The check of its invoice compares it with other notes.
 func (s *sums) note() {
 	tax, total := int64(0), s.i.SubtotalMinor
 	for _, t := range s.i.Taxes {

@@ -33,7 +33,7 @@ type wrong[K comparable] struct {
 	Disagreement
 }
 
-// A walk visits all rows of a kind, in the order of their keys.
+// walk visits all rows of a kind, in the order of their keys.
 type walk[K comparable] struct {
 	r      *Reconciler
 	rows   string   // the kind of rows, for errors

@@ -62,7 +62,8 @@ func long(p *billing.Period) bool {
 	return p.Base != nil && (p.Base.FullStart < p.FullStart || p.Base.FullEnd > p.FullEnd)
 }
 
-// charge starts the charge of a base price whose intervals began earlier, when a trial ends.
+// charge makes a base price begin with the period p for charging, although its intervals began earlier in a
+// trial.
 func (t *Timeline) charge(b billing.Base, p *billing.Period) *billing.Base {
 	b.N, b.Start, b.To, b.End = p.N, p.Start, t.known(p.Start, b.FullEnd), 0
 	b.Late, b.Over = false, nil
@@ -99,13 +100,14 @@ func (t *Timeline) baseAgain(p, again *billing.Period) *billing.Base {
 	return b
 }
 
-// goesOn reports whether a base price continues in a period that begins. odd means that only a change that is
-// to apply at once can have cut the period before.
+// goesOn reports whether a base price continues in the period p. If odd is true, any change at the start of p
+// ends the base price, because only a change can have ended the period before.
 func (t *Timeline) goesOn(b *billing.Base, p *billing.Period, odd bool) bool {
 	return p.PlanID == b.PlanID && p.Start < b.FullEnd && t.Periods.Same(p.Start-1, p.Start) && !t.atOnce(p.Start, odd)
 }
 
-// atOnce reports whether a change that is to apply at once took effect at a period's start.
+// atOnce reports whether a change that is to apply at once took effect at a period's start. If odd is true,
+// any change at the start counts.
 func (t *Timeline) atOnce(start int64, odd bool) bool {
 	for _, terms := range t.Terms {
 		if terms.From == start && (odd || terms.At >= start && !plans.WasScheduled(terms.How)) {

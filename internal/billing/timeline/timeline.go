@@ -60,7 +60,7 @@ type OwnPrice struct {
 	Price        *plans.Price
 }
 
-// Version is a version of a plan. All reports that the version applies to all customers of the plan.
+// Version is a version of a plan. If All is true, the version applies to all customers of the plan.
 type Version struct {
 	PlanID            int32
 	Number            int
@@ -178,7 +178,7 @@ func (t *Timeline) known(start, full int64) int64 {
 	return known
 }
 
-// terms returns the terms of the newest change that applies to the period that begins at start.
+// terms are those of the newest change that counts for the period that begins at start.
 func (t *Timeline) terms(start int64) (found Terms) {
 	for _, terms := range t.Terms {
 		if (terms.From <= start || terms.At < start) && terms.Change >= found.Change {
