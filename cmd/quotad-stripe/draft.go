@@ -79,7 +79,7 @@ func (b *bridge) finish(ctx context.Context, q *client.Invoice, s *stripe.Invoic
 			return nil, err
 		}
 		b.forget(*q.ID)
-		return nil, nil //nolint:nilnil // nil: it is gone
+		return nil, nil //nolint:nilnil // nil means that the draft is deleted
 	}
 	m, err := moneyOf(q.Currency)
 	if err != nil {

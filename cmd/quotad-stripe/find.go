@@ -116,7 +116,7 @@ func (b *bridge) findCustomer(ctx context.Context, key string) (c *customer, err
 		}
 	}
 	if found == nil {
-		return nil, nil //nolint:nilnil // nil: there is none
+		return nil, nil //nolint:nilnil // nil means that there is no such customer
 	}
 	return b.keepCustomer(key, found), nil
 }

@@ -145,14 +145,14 @@ const maxSecretFile = 64 << 10
 // environment variable NAME, or from the file whose path is in NAME_FILE. An empty variable counts as unset.
 func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if flag.Name == "help" {
-		return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+		return nil, nil //nolint:nilnil // nil leaves the flag's value to kong
 	}
 	name := envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 	value, _ := p.lookupEnv(name)
 	path, _ := p.lookupEnv(name + "_FILE")
 	switch {
 	case path == "" && value == "":
-		return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+		return nil, nil //nolint:nilnil // nil leaves the flag's value to kong
 	case path == "":
 		return value, nil
 	case value != "":

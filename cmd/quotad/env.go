@@ -43,13 +43,13 @@ func envOf(flag string) string {
 func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	name := envName(flag)
 	if name == "" {
-		return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+		return nil, nil //nolint:nilnil // nil leaves the flag's value to kong
 	}
 	value, _ := p.lookupEnv(name)
 	path, _ := p.lookupEnv(name + "_FILE")
 	if path == "" {
 		if value == "" {
-			return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+			return nil, nil //nolint:nilnil // nil leaves the flag's value to kong
 		}
 		return value, nil
 	}

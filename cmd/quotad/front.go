@@ -46,7 +46,8 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 	}
 	f.serve(listener, &f.main, config != nil)
 	if s.MetricsListen != "" {
-		// This listener has no TLS, because metrics contain no secrets and are scraped from inside the network.
+		// The metrics listener has no TLS, because metrics contain no secrets and are scraped from inside the
+		// network.
 		listener, err := listen(ctx, "metrics-listen", s.MetricsListen, nil, log)
 		if err != nil {
 			f.close()
@@ -151,8 +152,8 @@ func listen(ctx context.Context, flag, address string, config *tls.Config, log *
 	return fastpath.Listener(listener), nil
 }
 
-// heard is a listener that logs a warning when a connection cannot be accepted, for example because the process
-// has no free file descriptor. net/http retries, but logs the error only at the debug level.
+// heard is a listener that logs a warning when a connection cannot be accepted, for example because no file
+// descriptor is free. net/http retries in this case, but logs the error only at the debug level.
 type heard struct {
 	net.Listener
 	log *slog.Logger

@@ -135,8 +135,8 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	return n, nil
 }
 
-// connect opens the connection pools of a node after two checks: the server has room for all sessions of the
-// node, and the shared settings agree with those of the other nodes.
+// connect opens the connection pools of a node. It returns an error if the server lacks room for all sessions of
+// the node, or if the shared settings differ from the settings in force.
 func (n *node) connect(ctx context.Context, s *settings, databaseURL string) error {
 	var err error
 	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true}); err != nil {

@@ -26,7 +26,7 @@ const maxBrandName = 60
 // maxLogoRead is the number of bytes that are read from a logo file. A valid logo is smaller.
 const maxLogoRead = 1 << 20
 
-// brand returns the portal's name, colors and logo from the settings.
+// brand returns the portal's name, accent color and logo from the settings.
 func (s *settings) brand() (page.Brand, error) {
 	b := page.Brand{Name: strings.TrimSpace(s.BrandName)}
 	if utf8.RuneCountInString(b.Name) > maxBrandName || !plans.PlainText(b.Name) {

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// After its drain, a node ends within stopLimit and goodbye, even if its database does not answer.
+// After its drain, a node ends within the sum of stopLimit and goodbye, even if its database does not answer.
 const (
-	// requestsLimit is the time that requests in progress have to end. It is longer than a request may wait.
+	// requestsLimit is the maximum time that requests in progress have to end. It is longer than a request may
+	// wait.
 	requestsLimit = 9500 * time.Millisecond
-	// stopLimit is the time in which three things must end: requests in progress, operations waiting in the
-	// engine, and background work.
+	// stopLimit is the maximum time in which all of these must end: requests in progress, operations waiting in
+	// the engine, and background work.
 	stopLimit = 10 * time.Second
-	// goodbye is the time that the database connections and work that was cut off have to end.
+	// goodbye is the additional time in which database connections and interrupted work must end.
 	goodbye = 1500 * time.Millisecond
 )
 

@@ -53,8 +53,8 @@ func (p *Periods) Full(at int64) (start, end int64) {
 	return p.Whole(at, 1)
 }
 
-// Since returns the instant from which the anchor, interval and zone in force at at apply. changed is false if
-// they are the customer's first.
+// Since returns the instant from which the anchor, interval and zone in force at a given instant apply. changed
+// is false if they are the customer's first.
 func (p *Periods) Since(at int64) (from int64, changed bool) {
 	for p.Before != nil && at < p.From {
 		p = p.Before
@@ -70,8 +70,8 @@ func (p *Periods) Hour(at int64) (start, end int64) {
 	return max(start, periodStart), min(end, periodEnd)
 }
 
-// Whole returns the span of n full periods by the anchor, interval and zone in force at at. The first of these
-// periods contains at.
+// Whole returns the span of n full periods, the first of which contains at. It uses the anchor, interval and
+// zone in force at that instant.
 func (p *Periods) Whole(at int64, n int) (start, end int64) {
 	at = clamp(at)
 	p = p.inForce(at)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Units in microseconds.
+// Durations in microseconds.
 const (
 	second int64 = 1_000_000
 	hour         = 3600 * second

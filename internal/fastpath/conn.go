@@ -23,9 +23,9 @@ type conn struct {
 	waiting  bool      // net/http waits for the next request
 	first    []byte    // the complete head that net/http received after its wait, or empty
 	head     *head     // the head of an earlier request; nil if there is none
-	vain     int       // the number of learned heads less the number of repeated ones
+	vain     int       // the number of learned heads less the number of repeats
 	renewed  time.Time // the time at which the deadlines were set
-	overdue  time.Time // the passed deadline of a request that net/http receives; zero if none passed
+	overdue  time.Time // the missed deadline of a request passed to net/http; zero if none was missed
 	framing  framing   // of the bytes that net/http receives
 
 	mu     sync.Mutex

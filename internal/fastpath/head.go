@@ -48,8 +48,8 @@ func headEnd(p []byte) int {
 
 // newHead returns the head for text, the bytes that net/http has read as r. It returns nil unless text has only
 // one meaning. The request must have a body with a Content-Length, or be a GET or HEAD request without a
-// Content-Length and thus without a body. The lines must follow RFC 9112 without its leniencies, and no header
-// except keep-alive may concern the connection.
+// Content-Length and thus without a body. The lines must follow RFC 9112 without its leniencies. The only
+// permitted header about the connection is Connection: keep-alive.
 func newHead(text []byte, r *http.Request, varies []string) *head {
 	lengths := len(r.Header[contentLength])
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || lengths > 1 {

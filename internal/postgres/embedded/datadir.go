@@ -47,7 +47,7 @@ func (l layout) major() (int, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		entries, err := os.ReadDir(l.pgdata())
 		if err == nil && len(entries) > 0 {
-			// This may be somebody's data, so it is never deleted.
+			// The directory may contain somebody's data, so quotad never deletes it.
 			return 0, fmt.Errorf("%s is not empty but holds no PostgreSQL data (no PG_VERSION): move it away or use another data directory", l.pgdata())
 		}
 		return 0, nil

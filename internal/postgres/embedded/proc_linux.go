@@ -43,8 +43,8 @@ func serverProcesses(_ int, dirs ...string) []int {
 		if err != nil {
 			continue
 		}
-		// Both calls fail for processes that this user may not inspect. Such processes do not belong to our
-		// server.
+		// Readlink and Stat fail for processes that this user may not inspect. Such processes do not belong to
+		// our server.
 		exe, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
 		if err != nil || filepath.Base(strings.TrimSuffix(exe, " (deleted)")) != "postgres" {
 			continue

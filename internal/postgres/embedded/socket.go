@@ -27,7 +27,7 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 		if err != nil && !os.IsExist(err) {
 			return "", fmt.Errorf("make the socket directory: %w", err)
 		}
-		// If this were a symbolic link, somebody else's directory would become the server's.
+		// If the path were a symbolic link, the server's user would get access to somebody else's directory.
 		if info, err := os.Lstat(preferred); err != nil || !info.IsDir() {
 			return "", fmt.Errorf("the socket directory %s is not a directory", preferred)
 		}
