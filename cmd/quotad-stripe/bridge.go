@@ -19,38 +19,38 @@ import (
 )
 
 const (
-	callWait   = 30 * time.Second // for one answer of either side
-	jobWait    = 5 * time.Minute  // for one invoice, whose calls come one after the other
-	firstPause = 10 * time.Second // after the first failure of an invoice; each further one doubles it
+	callWait   = 30 * time.Second // for one response of quotad or Stripe
+	jobWait    = 5 * time.Minute  // for one invoice, whose API calls are sequential
+	firstPause = 10 * time.Second // after an invoice's first failure; each further failure doubles the pause
 	mostPause  = 6 * time.Hour
-	awayPause  = time.Minute // at most, where a side was out of reach: that says nothing of the invoice
-	saveEvery  = time.Second // while there is much to do
-	mostWork   = 10_000      // invoices that wait; beyond that no events are read
+	awayPause  = time.Minute // the maximum if quotad or Stripe is unreachable, because the invoice is not at fault
+	saveEvery  = time.Second // the interval of saves during long work
+	mostWork   = 10_000      // the number of waiting invoices from which on no events are read
 )
 
-// bridge follows both sides. One goroutine says what is to be done, and has several invoices looked
-// at at once. Webhooks only note what is to be looked at.
+// bridge follows the events of quotad and of Stripe. One goroutine decides which invoices are due, and settles
+// several of them in parallel. Webhooks only queue invoices.
 type bridge struct {
 	settings
 	log    *slog.Logger
 	store  *store
 	quotad *client.Client
 	stripe *stripe.Client
-	wake   chan struct{} // a webhook has noted something
+	wake   chan struct{} // a webhook has queued an invoice
 
 	askStripeAt, sweepAt time.Time
 	saved                time.Time
 
-	customers [64]sync.Mutex // by a hash of the key: one invoice of a customer at a time
+	customers [64]sync.Mutex // by a hash of the customer's key, to settle one invoice of a customer at a time
 
-	quotadOK, stripeOK atomic.Int64 // Unix seconds of the last answer
+	quotadOK, stripeOK atomic.Int64 // Unix seconds of the last response
 	made, paid, failed atomic.Int64
 
-	unsigned   atomic.Int64 // webhooks whose signature was bad
+	unsigned   atomic.Int64 // the number of webhooks with an invalid signature
 	complaints *rate.Limiter
 }
 
-// open reads the state file and makes sure that it belongs to this pair of installations.
+// open reads the state file and verifies that it belongs to this quotad and this Stripe account.
 func open(ctx context.Context, s settings, log *slog.Logger) (*bridge, error) {
 	st, fresh, err := openStore(s.State)
 	if err != nil {
@@ -73,17 +73,18 @@ func newBridge(s settings, log *slog.Logger, st *store) *bridge {
 	b.stripe = stripe.NewClient(s.StripeKey, stripe.WithBackends(stripe.NewBackendsWithConfig(&stripe.BackendConfig{
 		URL:               stripe.String(s.StripeURL),
 		HTTPClient:        &http.Client{Timeout: callWait, Transport: &heard{under, &b.stripeOK}},
-		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull}, // our log says what failed, without bodies
+		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull}, // the bridge logs failures itself, without bodies
 		EnableTelemetry:   stripe.Bool(false),
 		MaxNetworkRetries: s.retries,
 	})))
 	return b
 }
 
-// newComplaints limits the log lines about bad signatures to 20 in any minute: everybody may send webhooks.
+// newComplaints returns a limiter for log lines about invalid signatures, because anybody can send webhooks. It
+// admits at most 20 lines in any minute.
 func newComplaints() *rate.Limiter { return rate.NewLimiter(rate.Every(6*time.Second), 10) }
 
-// heard notes when a side answered last.
+// heard is an http.RoundTripper that records the time of the last response.
 type heard struct {
 	under http.RoundTripper
 	at    *atomic.Int64
@@ -98,7 +99,7 @@ func (h *heard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// begin checks the state against Stripe's account and quotad's events, and begins a new state.
+// begin verifies the state against Stripe's account and quotad's events, and initializes a new state.
 func (b *bridge) begin(ctx context.Context, fresh bool) error {
 	var known state
 	b.store.read(func(s *state) { known = *s })
@@ -120,7 +121,7 @@ func (b *bridge) begin(ctx context.Context, fresh bool) error {
 	return err
 }
 
-// account is the id of Stripe's account, or "" where the key may not read it.
+// account returns the id of Stripe's account, or an empty string if the key may not read the account.
 func (b *bridge) account(ctx context.Context) (string, error) {
 	account, err := b.stripe.V1Accounts.Retrieve(ctx, nil)
 	if refused, ok := errors.AsType[*stripe.Error](err); ok && refused.HTTPStatusCode == http.StatusForbidden {
@@ -152,7 +153,7 @@ func (b *bridge) beginNew(ctx context.Context, account string) error {
 	return b.store.save()
 }
 
-// serve works until ctx ends, or until a person has to decide.
+// serve runs the bridge until ctx ends or until an error requires a person's decision.
 func (b *bridge) serve(ctx context.Context) error {
 	defer b.store.close()
 	ended, err := b.listen(ctx)
@@ -171,7 +172,7 @@ func (b *bridge) serve(ctx context.Context) error {
 	return b.store.save()
 }
 
-// rest waits until something may be due.
+// rest waits until the next poll or until a webhook has queued an invoice.
 func (b *bridge) rest(ctx context.Context) {
 	timer := time.NewTimer(b.Poll)
 	defer timer.Stop()
@@ -182,7 +183,8 @@ func (b *bridge) rest(ctx context.Context) {
 	}
 }
 
-// round does once all that is due. An error needs a person: the bridge must not go on.
+// round does all the work that is due, once. If it returns an error, the bridge must stop until a person has
+// resolved the error.
 func (b *bridge) round(ctx context.Context) error {
 	if err := b.follow(ctx); err != nil {
 		if _, stop := errors.AsType[*feedError](err); stop {
@@ -210,8 +212,8 @@ func (b *bridge) round(ctx context.Context) error {
 	return nil
 }
 
-// keep writes the state file. Where that fails the bridge goes on: after a crash it would look again
-// at what it has done.
+// keep writes the state file. If the write fails, the bridge continues, because after a crash it would only
+// repeat work whose result it can read at Stripe.
 func (b *bridge) keep() {
 	b.saved = time.Now()
 	if err := b.store.save(); err != nil {
@@ -225,15 +227,15 @@ func (b *bridge) complain(ctx context.Context, text string, err error) {
 	}
 }
 
-// work looks at all invoices that are due, the one that waits longest first. It ends early where a
-// side is out of reach.
+// work settles all invoices that are due, the longest waiting first. It ends early if quotad or Stripe is
+// unreachable.
 func (b *bridge) work(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	turns := make(chan struct{}, b.Workers)
 	var gone atomic.Bool
 	for _, id := range b.due(time.Now()) {
-		turns <- struct{}{} // one ends within jobWait
+		turns <- struct{}{} // a slot becomes free within jobWait
 		if ctx.Err() != nil || gone.Load() {
 			return
 		}
@@ -249,20 +251,20 @@ func (b *bridge) work(ctx context.Context) {
 	}
 }
 
-// one looks at one invoice.
+// one settles one invoice.
 func (b *bridge) one(ctx context.Context, id string) error {
 	var j job
 	b.store.read(func(s *state) { j = *s.Work[id] })
 	within, cancel := context.WithTimeout(ctx, jobWait)
 	defer cancel()
 	err := b.settle(within, id, &j)
-	if ctx.Err() == nil { // else it stopped in the middle: the job stays
+	if ctx.Err() == nil { // otherwise the work was interrupted, so the job stays
 		b.done(id, j, err)
 	}
 	return err
 }
 
-// due are the invoices whose time has come.
+// due returns the invoices that are due at now.
 func (b *bridge) due(now time.Time) (ids []string) {
 	b.store.read(func(s *state) {
 		for id, j := range s.Work {
@@ -277,7 +279,7 @@ func (b *bridge) due(now time.Time) (ids []string) {
 	return ids
 }
 
-// done notes what became of a job. Where it was asked for again meanwhile, it stays.
+// done records the result of a job. If the invoice was queued again during the job, the job stays.
 func (b *bridge) done(id string, was job, err error) {
 	person, _ := errors.AsType[*personError](err)
 	if person != nil {
@@ -313,7 +315,7 @@ func (b *bridge) pauseAfter(tries int, err error) time.Duration {
 	return min(most, cmp.Or(b.pause, firstPause)<<min(tries-1, 16))
 }
 
-// tell leaves something to a person: in the log once, and in the state until it is dismissed.
+// tell reports a notice to a person: once in the log, and in the state until the notice is dismissed.
 func (b *bridge) tell(n notice) {
 	n.At = time.Now().UTC().Truncate(time.Second)
 	added := false

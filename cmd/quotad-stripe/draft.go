@@ -11,10 +11,11 @@ import (
 	"quotad/client"
 )
 
-// maxNumber is how long Stripe's number of an invoice may be.
+// maxNumber is the maximum length of an invoice number at Stripe.
 const maxNumber = 26
 
-// draft makes the draft of an invoice at Stripe, without items. It is made where find has found none.
+// draft creates the draft of an invoice at Stripe, without line items. The caller uses it if find has found no
+// invoice.
 func (b *bridge) draft(ctx context.Context, q *client.Invoice, c *customer, j *job) (*stripe.Invoice, error) {
 	m, err := moneyOf(q.Currency)
 	if err != nil {
@@ -30,10 +31,10 @@ func (b *bridge) draft(ctx context.Context, q *client.Invoice, c *customer, j *j
 	}
 	params := &stripe.InvoiceCreateParams{
 		Customer: stripe.String(at), Currency: stripe.String(strings.ToLower(q.Currency)),
-		AutoAdvance:                 stripe.Bool(false), // Stripe would finalize a draft without its items in an hour
+		AutoAdvance:                 stripe.Bool(false), // Stripe would finalize a draft without items after an hour
 		AutomaticTax:                &stripe.InvoiceCreateAutomaticTaxParams{Enabled: stripe.Bool(false)},
 		CollectionMethod:            stripe.String(b.Collection),
-		Discounts:                   []*stripe.InvoiceCreateDiscountParams{}, // none, also where the customer has one
+		Discounts:                   []*stripe.InvoiceCreateDiscountParams{}, // no discounts, even if the customer has one
 		PendingInvoiceItemsBehavior: stripe.String("exclude"),
 		Metadata:                    map[string]string{metaInvoice: *q.ID, metaNumber: number(q)},
 	}
@@ -61,7 +62,7 @@ func (b *bridge) draft(ctx context.Context, q *client.Invoice, c *customer, j *j
 	params.IdempotencyKey = key(q, j, "invoice", "")
 	s, err := b.stripe.V1Invoices.Create(ctx, params)
 	if err != nil {
-		if missing(err) { // somebody has deleted the customer
+		if missing(err) { // somebody has deleted the customer at Stripe
 			b.store.change(func(s *state) { delete(s.Customers, q.Customer) })
 		}
 		return nil, err
@@ -70,15 +71,15 @@ func (b *bridge) draft(ctx context.Context, q *client.Invoice, c *customer, j *j
 	return s, nil
 }
 
-// finish gives a draft at Stripe the items that it lacks, and has it finalized if it then comes to
-// what is open in quotad. It returns nil where nothing is open any more: the draft is deleted.
+// finish adds the missing line items to a draft at Stripe. If the draft's total then equals the open amount in
+// quotad, finish finalizes the draft. If no amount is open any more, finish deletes the draft and returns nil.
 func (b *bridge) finish(ctx context.Context, q *client.Invoice, s *stripe.Invoice, j *job) (*stripe.Invoice, error) {
 	if q.Status != statusFinalized || q.OpenMinor == 0 {
 		if _, err := b.stripe.V1Invoices.Delete(ctx, s.ID, nil); err != nil && !missing(err) {
 			return nil, err
 		}
 		b.forget(*q.ID)
-		return nil, nil //nolint:nilnil // nil: it is gone
+		return nil, nil //nolint:nilnil // nil means that the draft is deleted
 	}
 	m, err := moneyOf(q.Currency)
 	if err != nil {
@@ -106,7 +107,7 @@ func (b *bridge) finish(ctx context.Context, q *client.Invoice, s *stripe.Invoic
 	return s, nil
 }
 
-// itemsAt are the items that a draft has, by their keys, in Stripe's minor units.
+// itemsAt returns the amounts of a draft's line items by their keys, in Stripe's minor units.
 func (b *bridge) itemsAt(ctx context.Context, id string) (map[string]int64, error) {
 	params := &stripe.InvoiceListLinesParams{Invoice: stripe.String(id)}
 	params.Limit = stripe.Int64(100)
@@ -120,8 +121,8 @@ func (b *bridge) itemsAt(ctx context.Context, id string) (map[string]int64, erro
 	return there, nil
 }
 
-// add adds the items that are not there. What was paid or credited since the invoice was finalized
-// is one more item, and the difference to what such items say already is a further one.
+// add adds the missing line items to a draft. The amount that was paid or credited since the invoice was
+// finalized is one more item. If the draft already has such items, the new item contains only the difference.
 func (b *bridge) add(ctx context.Context, q *client.Invoice, s *stripe.Invoice, there map[string]int64, m money, j *job) (*stripe.Invoice, error) {
 	settled, before := q.AmountDueMinor-q.OpenMinor, 0
 	for name, amount := range there {
@@ -155,7 +156,7 @@ func (b *bridge) add(ctx context.Context, q *client.Invoice, s *stripe.Invoice, 
 		params.Lines = append(params.Lines, line)
 	}
 	if len(params.Lines) == 0 {
-		return b.stripe.V1Invoices.Retrieve(ctx, s.ID, nil) // s may be what was answered before it had them
+		return b.stripe.V1Invoices.Retrieve(ctx, s.ID, nil) // s may be older than its items
 	}
 	params.IdempotencyKey = key(q, j, fmt.Sprintf("items-%d", len(there)), s.ID)
 	return b.stripe.V1Invoices.AddLines(ctx, s.ID, params)

@@ -11,7 +11,7 @@ import (
 	"quotad/client"
 )
 
-// personError is what no later try would change: a person has to see to it. It ends the job.
+// personError is an error that a retry would not resolve, so a person must resolve it. It ends the job.
 type personError struct {
 	kind, stripe, text string
 }
@@ -22,12 +22,13 @@ func person(kind, stripe, format string, args ...any) error {
 	return &personError{kind, stripe, fmt.Sprintf(format, args...)}
 }
 
-// feedError is about quotad's events as a whole. The bridge stops: to go on could lose invoices.
+// feedError is an error of quotad's whole event feed. The bridge stops, because continuing could lose invoices.
 type feedError struct{ text string }
 
 func (e *feedError) Error() string { return e.text }
 
-// answered is the status with which a side has answered, or 0: then nobody knows what was done.
+// answered returns the HTTP status of an error response. It returns 0 if there was no response, so the outcome
+// of the request is unknown.
 func answered(err error) int {
 	if e, ok := errors.AsType[*stripe.Error](err); ok {
 		return e.HTTPStatusCode
@@ -38,7 +39,8 @@ func answered(err error) int {
 	return 0
 }
 
-// away reports that an error is about a side and not about the invoice.
+// away reports whether the error does not concern the invoice, because quotad or Stripe is unreachable, is
+// overloaded, or rejects the key.
 func away(err error) bool {
 	switch answered(err) {
 	case 0, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
@@ -48,9 +50,9 @@ func away(err error) bool {
 	return false
 }
 
-// refused reports that Stripe has refused a request and has done nothing. Stripe gives such an
-// answer again to the same idempotency key for a day, so the next try needs another one. After any
-// other failure the key must stay: the request may have been done.
+// refused reports whether Stripe rejected a request without any effect. Stripe repeats such a response for the
+// same idempotency key for a day, so a retry needs another key. After any other failure the key must stay the
+// same, because Stripe may have processed the request.
 func refused(err error) bool {
 	e, ok := errors.AsType[*stripe.Error](err)
 	if !ok || e.Code == stripe.ErrorCodeIdempotencyKeyInUse {
@@ -63,14 +65,14 @@ func refused(err error) bool {
 	return false
 }
 
-// missing reports that Stripe does not have an object.
+// missing reports whether the error means that an object does not exist at Stripe.
 func missing(err error) bool {
 	e, ok := errors.AsType[*stripe.Error](err)
 	return ok && (e.HTTPStatusCode == http.StatusNotFound || e.Code == stripe.ErrorCodeResourceMissing)
 }
 
-// plain is an error with Stripe's own words and the id of its request. Stripe's Error is JSON of all
-// that it says, people's data among it.
+// plain returns an error with only Stripe's message and the id of the request. The full text of Stripe's error
+// is JSON with every field, including personal data.
 func plain(err error) error {
 	e, ok := errors.AsType[*stripe.Error](err)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// statusCmd prints the state. It takes no lock, so a bridge may run.
+// statusCmd prints the state. It does not lock the file, so a bridge may be running.
 type statusCmd struct {
 	State string `placeholder:"FILE" default:"quotad-stripe.json" help:"The state file."`
 }
@@ -34,7 +34,7 @@ func (c *statusCmd) run(_ context.Context, p *program) error {
 	return w.Flush()
 }
 
-// dismissCmd takes a notice off the list.
+// dismissCmd removes a notice from the list.
 type dismissCmd struct {
 	State string `placeholder:"FILE" default:"quotad-stripe.json" help:"The state file."`
 	ID    string `arg:"" help:"The id of the notice, as status prints it."`

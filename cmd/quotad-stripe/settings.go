@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// settings are what `quotad-stripe run` is told.
+// settings contains the settings of `quotad-stripe run`.
 type settings struct {
 	QuotadURL string `name:"quotad-url" required:"" placeholder:"URL" help:"Where quotad is, such as https://quotad.example.com."`
 	QuotadKey string `name:"quotad-key" placeholder:"SECRET" help:"Secret of a key of quotad's of scope admin. Better in the environment, or in a file."`
@@ -35,15 +35,15 @@ type settings struct {
 	LogLevel   slog.Level    `placeholder:"LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat  string        `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
 
-	transport http.RoundTripper // tests: between the bridge and both sides
-	retries   *int64            // tests: how often stripe-go sends a request again by itself
-	pause     time.Duration     // tests: the first pause after a failure; 0: firstPause
-	listening chan<- string     // tests: told the address of the listener
+	transport http.RoundTripper // for tests: carries all requests to quotad and Stripe
+	retries   *int64            // for tests: the number of retries within stripe-go
+	pause     time.Duration     // for tests: the first pause after a failure; 0 means firstPause
+	listening chan<- string     // for tests: receives the address of the listener
 }
 
-// The bounds.
+// Bounds of the settings.
 const (
-	maxWorkers = 32 // Stripe takes 100 requests a second, others' among them
+	maxWorkers = 32 // Stripe allows 100 requests a second, including those of other programs
 
 	minPoll  = 100 * time.Millisecond
 	maxPoll  = time.Hour
@@ -52,7 +52,7 @@ const (
 	maxSweep = 7 * 24 * time.Hour
 )
 
-// check refuses what cannot work before anything is asked.
+// check returns an error for settings that cannot work, before any request is sent.
 func (s *settings) check() error {
 	for _, u := range []struct{ flag, value string }{{"quotad-url", s.QuotadURL}, {"stripe-url", s.StripeURL}} {
 		parsed, err := url.Parse(u.value)
@@ -91,13 +91,13 @@ func (s *settings) check() error {
 	return nil
 }
 
-// Modes of Stripe. Objects of one are not there in the other.
+// Stripe's modes. An object of one mode does not exist in the other.
 const (
 	modeLive = "live"
 	modeTest = "test"
 )
 
-// mode is the mode of the key, or "" for what is no key that can write.
+// mode returns the mode of the key, or an empty string if the key cannot write.
 func (s *settings) mode() string {
 	for _, kind := range []string{"sk_", "rk_"} {
 		for _, mode := range []string{modeLive, modeTest} {
@@ -109,8 +109,9 @@ func (s *settings) mode() string {
 	return ""
 }
 
-// sends reports whether invoices of a customer go to Stripe. onClock: the customer is on a test clock. A live key sends
-// none of those customers, and a key of the test mode sends no others unless a flag says so.
+// sends reports whether a customer's invoices are sent to Stripe. onClock reports that the customer is on a test
+// clock. A live key never sends invoices of such customers. A test-mode key sends only invoices of such
+// customers, unless a flag allows all customers.
 func (s *settings) sends(onClock bool) bool {
 	if s.mode() == modeTest {
 		return onClock || s.TestReal

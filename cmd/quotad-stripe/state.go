@@ -12,35 +12,36 @@ import (
 	"time"
 )
 
-// stateFormat is the form of the state file. A bridge refuses a newer one than its own.
+// stateFormat is the format version of the state file. A bridge rejects another version.
 const stateFormat = 1
 
-// maxNotices bounds the list for people. The oldest go first; the log has had them.
+// maxNotices is the maximum number of stored notices. The oldest notices are dropped first; the log contains all
+// notices.
 const maxNotices = 1000
 
-// state is what the bridge keeps between two starts. What it knows of Stripe is a memory of what
-// can be found there again by metadata. The cursor and the work are no such thing: they are written
-// together, so that no event is passed over whose work is not noted.
+// state is the data that the bridge keeps between two starts. Its data about Stripe is a cache, which the bridge
+// can rebuild from Stripe's metadata. The cursor and the work cannot be rebuilt. They are saved together, so the
+// cursor never skips an event whose work is not saved.
 type state struct {
 	Format  int    `json:"format"`
 	Mode    string `json:"stripe_mode"`
-	Account string `json:"stripe_account,omitempty"` // empty: the key may not read it
+	Account string `json:"stripe_account,omitempty"` // empty if the key may not read the account
 
-	Cursor int64      `json:"cursor"`          // the last event of quotad's that was read
-	Last   *lastEvent `json:"last_event"`      // what it was; nil: none was read
-	Seen   time.Time  `json:"last_event_seen"` // when quotad showed it last
+	Cursor int64      `json:"cursor"`          // the id of the last event that was read from quotad
+	Last   *lastEvent `json:"last_event"`      // the last event that was read; nil if no event was read
+	Seen   time.Time  `json:"last_event_seen"` // the last time at which quotad returned this event
 
-	StripeSince int64            `json:"stripe_since"` // Unix seconds of the newest event of Stripe's that was handled
-	StripeSeen  map[string]int64 `json:"stripe_seen"`  // events near it that were handled, with their seconds
+	StripeSince int64            `json:"stripe_since"` // Unix seconds of the newest handled event of Stripe
+	StripeSeen  map[string]int64 `json:"stripe_seen"`  // handled events near StripeSince, with their Unix seconds
 
 	Customers map[string]*customer `json:"customers"` // by quotad's key
-	Open      map[string]string    `json:"open"`      // invoices that are not settled at Stripe: quotad's id → Stripe's
-	Work      map[string]*job      `json:"work"`      // invoices to be looked at, by quotad's id
-	Notices   []notice             `json:"notices"`   // what a person has to see to, the oldest first
+	Open      map[string]string    `json:"open"`      // invoices not settled at Stripe: quotad's id → Stripe's id
+	Work      map[string]*job      `json:"work"`      // invoices to be settled, by quotad's id
+	Notices   []notice             `json:"notices"`   // notices that a person must handle, oldest first
 }
 
-// lastEvent tells an event from another one with the same id: a restored database may give an id
-// again, and another installation has the same ones.
+// lastEvent distinguishes an event from another event with the same id. A restored database may assign an id
+// again, and another installation uses the same ids.
 type lastEvent struct {
 	Type string    `json:"type"`
 	At   time.Time `json:"at"`
@@ -49,30 +50,30 @@ type lastEvent struct {
 // customer is a customer at Stripe.
 type customer struct {
 	ID    string `json:"id"`
-	Made  bool   `json:"made,omitempty"`  // by the bridge, which then keeps its name and address
-	Buyer string `json:"buyer,omitempty"` // a hash of what Stripe was told of the buyer
+	Made  bool   `json:"made,omitempty"`  // created by the bridge, which then updates name and address
+	Buyer string `json:"buyer,omitempty"` // a hash of the buyer's data that was sent to Stripe
 }
 
-// job is an invoice that may not agree on both sides.
+// job is an invoice that may differ between quotad and Stripe.
 type job struct {
-	Gen     int64     `json:"gen"`     // rises as it is asked for again
-	Refused int       `json:"refused"` // how often Stripe has refused: each time the idempotency keys change
+	Gen     int64     `json:"gen"`     // increases when the invoice is queued again
+	Refused int       `json:"refused"` // the number of rejections by Stripe; each changes the idempotency keys
 	Tries   int       `json:"tries"`
-	Next    time.Time `json:"next"` // not before
+	Next    time.Time `json:"next"` // the earliest time of the next try
 	Since   time.Time `json:"since"`
-	Error   string    `json:"error,omitempty"` // of the last try
+	Error   string    `json:"error,omitempty"` // the error of the last try
 }
 
-// notice is something that the bridge leaves to a person.
+// notice is a problem that a person must resolve.
 type notice struct {
 	ID      string    `json:"id"`
 	At      time.Time `json:"at"`
-	Invoice string    `json:"invoice,omitempty"` // quotad's
-	Stripe  string    `json:"stripe,omitempty"`  // the object there
+	Invoice string    `json:"invoice,omitempty"` // the id of quotad's invoice
+	Stripe  string    `json:"stripe,omitempty"`  // the id of the object at Stripe
 	Text    string    `json:"text"`
 }
 
-// store is the state and its file. It is safe for concurrent use.
+// store contains the state and its file. It is safe for concurrent use.
 type store struct {
 	path string
 	lock *os.File
@@ -89,7 +90,7 @@ func newState() state {
 	}
 }
 
-// openStore locks the file and reads it. fresh: there was none.
+// openStore locks the file and reads it. fresh reports that the file did not exist.
 func openStore(path string) (s *store, fresh bool, err error) {
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
@@ -122,10 +123,10 @@ func readState(path string) (state, error) {
 	return s, nil
 }
 
-func (s *store) close() { _ = s.lock.Close() } // the lock goes with it
+func (s *store) close() { _ = s.lock.Close() } // closing the file releases the lock
 
-// save writes the state, if it has changed since it was last written. After it, the file is on the
-// disk, whole: a crash leaves the old one or the new one.
+// save writes the state to the disk if it has changed since the last save. After a crash, the disk contains
+// either the old file or the new file, always complete.
 func (s *store) save() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +169,7 @@ func replaceFile(path string, raw []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// change changes the state in memory. save writes it.
+// change modifies the state in memory. save writes it to the file.
 func (s *store) change(f func(*state)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,14 +177,14 @@ func (s *store) change(f func(*state)) {
 	s.dirty = true
 }
 
-// read looks at the state.
+// read calls f with the state, which f must not modify.
 func (s *store) read(f func(*state)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.state)
 }
 
-// ask notes that an invoice is to be looked at now.
+// ask queues an invoice to be settled now.
 func (s *state) ask(invoice string, now time.Time) {
 	j := s.Work[invoice]
 	if j == nil {
@@ -194,7 +195,7 @@ func (s *state) ask(invoice string, now time.Time) {
 	j.Next = now
 }
 
-// tell adds a notice, unless it is there. It reports whether it added one.
+// tell adds a notice unless a notice with its id exists. It reports whether it added the notice.
 func (s *state) tell(n notice) bool {
 	if slices.ContainsFunc(s.Notices, func(old notice) bool { return old.ID == n.ID }) {
 		return false

@@ -20,17 +20,17 @@ type archiveCmd struct {
 	Timeout time.Duration `default:"1h" help:"How long it may take. What was done by then stays done."`
 }
 
-// archived is what quotad archive prints.
+// archived is the output of quotad archive.
 type archived struct {
 	Before string   `json:"before"`
 	DryRun bool     `json:"dry_run"`
 	Booked int      `json:"counters_booked"`
-	Tables []string `json:"tables"` // that were taken out by this run
-	Total  int      `json:"months"` // that were taken out by all
-	Next   []string `json:"next"`   // for people: what can be done with the tables
+	Tables []string `json:"tables"` // detached by this run
+	Total  int      `json:"months"` // detached by all runs
+	Next   []string `json:"next"`   // commands with which a person can dump and drop the tables
 }
 
-// run takes old months out, and prints what was done.
+// run archives old months and prints a report.
 func (a *archiveCmd) run(ctx context.Context, p *program) error {
 	if a.Timeout <= 0 {
 		return badSetting("timeout", "must be above 0, not %s", a.Timeout)
@@ -68,7 +68,7 @@ func (a *archiveCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// explainArchive says what to do about an error.
+// explainArchive adds to an error what the operator can do about it.
 func explainArchive(err error, before time.Time) error {
 	refused, whole := archive.RefusedError(""), (*upkeep.NotWholeError)(nil)
 	switch {
@@ -78,7 +78,7 @@ func explainArchive(err error, before time.Time) error {
 	return fmt.Errorf("%w. Run it again, with the same --before: it goes on where it ended", err)
 }
 
-// readMonth reads a month, a day or an instant of RFC 3339.
+// readMonth parses a month, a day, or an RFC 3339 time.
 func readMonth(text string) (at time.Time, err error) {
 	for _, layout := range []string{"2006-01", time.DateOnly, time.RFC3339} {
 		if at, err = time.Parse(layout, text); err == nil {

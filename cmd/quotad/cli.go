@@ -15,7 +15,7 @@ import (
 	"quotad/internal/postgres/embedded"
 )
 
-// grammar is the command line.
+// grammar is the command line as kong parses it.
 type grammar struct {
 	Serve   settings `cmd:"" help:"Serve the API."`
 	Migrate struct {
@@ -42,7 +42,7 @@ type grammar struct {
 	OpenAPI printOpenAPI `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
 }
 
-// A command is one sub-command, its flags set.
+// A command is a subcommand with its flags set.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
@@ -53,12 +53,12 @@ func (s *settings) run(ctx context.Context, p *program) error {
 	return run(ctx, *s)
 }
 
-// exited is the value that kong panics with after it printed help, see kong.Exit in parse.
-// parse recovers it.
+// exited is the value with which kong panics after it has printed help, see kong.Exit in parse. parse recovers
+// it.
 type exited int
 
-// parse returns the command that a command line asks for. done reports that kong has printed
-// help, and that no command is left to run.
+// parse returns the command that a command line selects. done reports that kong has printed help, so no command
+// is left to run.
 func (p *program) parse(args []string) (chosen command, done bool, err error) {
 	switch {
 	case len(args) == 0:
@@ -112,7 +112,7 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 	return chosen, false, nil
 }
 
-// readDuration reads a setting that is a duration. Its error says how a duration is written.
+// readDuration parses a setting that is a duration. Its error explains the format of a duration.
 func readDuration(c *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := c.Scan.PopValueInto("duration", &text); err != nil {
@@ -143,12 +143,11 @@ func (versionCmd) run(_ context.Context, p *program) error {
 
 type printOpenAPI struct{}
 
-// run prints no build's version, so that the file in the repository changes only when
-// the API does.
+// run prints no build version, so that the file in the repository changes only when the API changes.
 func (printOpenAPI) run(_ context.Context, p *program) error {
 	_, err := p.stdout.Write(api.OpenAPI("dev"))
 	return err
 }
 
-// shown is a time as the commands print it: RFC 3339, UTC.
+// shown returns a time as the commands print it: RFC 3339, in UTC.
 func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -16,10 +16,10 @@ import (
 	"quotad/internal/postgres/embedded"
 )
 
-// commandPatience is how long a command waits for a given database.
+// commandPatience is the time for which a command waits for an external database.
 const commandPatience = 10 * time.Second
 
-// allowance says whether a command may make the embedded server's data.
+// allowance is whether a command may create the embedded server's data.
 type allowance bool
 
 const (
@@ -27,10 +27,10 @@ const (
 	orNew    allowance = true
 )
 
-// withDatabase runs do on the database that the settings name. That is the server of
-// --database-url, if it is given. Else it is the embedded server of the data directory. A
-// quotad that serves there has started it. Without such a quotad it is started for this
-// command alone.
+// withDatabase calls do with the URL of the database that the settings name. If --database-url is set, that is
+// the external server. Otherwise it is the embedded server in the data directory. If a running quotad has
+// already started the embedded server, the command shares it; otherwise withDatabase starts it for this command
+// alone.
 func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, do func(ctx context.Context, url string, log *slog.Logger) error) (err error) {
 	if c.DatabaseURL == "" && allow == existing {
 		if !embedded.HasData(c.dataDir()) {
@@ -41,8 +41,7 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 	p.warnUnknown(log)
 	db, err := c.connectOrStart(ctx, log)
 	if errors.Is(err, embedded.ErrDataDirInUse) {
-		// Another quotad uses the data directory. This command shares the embedded server of
-		// that quotad.
+		// Another quotad uses the data directory, so this command shares that quotad's embedded server.
 		if url, running := embedded.RunningURL(c.dataDir()); running {
 			db, err = &database{url: url, place: c.place()}, nil
 		}
@@ -63,7 +62,7 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 	return do(ctx, db.url, log)
 }
 
-// withStore is withDatabase for what needs quotad's tables.
+// withStore is like withDatabase, for commands that need quotad's tables.
 func (c *common) withStore(ctx context.Context, p *program, do func(context.Context, *store.Store) error) error {
 	return c.withPool(ctx, p, func(ctx context.Context, pool *pgxpool.Pool) error {
 		return do(ctx, store.New(pool, store.Options{}))
@@ -72,7 +71,7 @@ func (c *common) withStore(ctx context.Context, p *program, do func(context.Cont
 
 func (c *common) withPool(ctx context.Context, p *program, do func(context.Context, *pgxpool.Pool) error) error {
 	return c.withDatabase(ctx, p, existing, func(ctx context.Context, url string, _ *slog.Logger) error {
-		// A command may read whole tables, so its statements have no timeout.
+		// Statements have no timeout, because a command may read whole tables.
 		pool, err := postgres.Open(ctx, url, postgres.PoolOptions{StatementTimeout: -1})
 		if err != nil {
 			return badDatabaseURL(err)

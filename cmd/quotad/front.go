@@ -18,21 +18,21 @@ import (
 	"quotad/internal/fastpath"
 )
 
-// front owns the listeners and the handlers behind them. At first the handlers say only that
-// the process lives. After use they are those of the API.
+// front owns the listeners and their handlers. Before use is called, the handlers report only that the process
+// is alive. After use, they serve the API.
 type front struct {
 	log     *slog.Logger
-	urls    []string // of the listeners, the main one's first, for a client on this machine
+	urls    []string // URLs of the listeners for clients on this machine, the main listener first
 	servers []*fastpath.Server
 	main    atomic.Pointer[http.Handler]
 	metrics atomic.Pointer[http.Handler]
-	ending  atomic.Bool // each answer ends its connection
-	failed  chan error  // a listener broke
+	ending  atomic.Bool // each response closes its connection
+	failed  chan error  // receives the error of a listener that failed
 	running sync.WaitGroup
-	atLeast func(time.Duration) time.Duration // of the settings
+	atLeast func(time.Duration) time.Duration // settings.atLeast
 }
 
-// openFront takes the ports and begins to answer on them.
+// openFront opens the ports and starts to serve requests on them.
 func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, error) {
 	f := &front{log: log, failed: make(chan error, 2), atLeast: s.atLeast}
 	f.use(http.HandlerFunc(starting), http.HandlerFunc(starting))
@@ -46,7 +46,7 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 	}
 	f.serve(listener, &f.main, config != nil)
 	if s.MetricsListen != "" {
-		// This listener has no TLS: metrics hold no secrets, and their scrapers are inside the
+		// The metrics listener has no TLS, because metrics contain no secrets and are scraped from inside the
 		// network.
 		listener, err := listen(ctx, "metrics-listen", s.MetricsListen, nil, log)
 		if err != nil {
@@ -58,8 +58,8 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 	return f, nil
 }
 
-// serve begins to answer requests on a listener. Each request goes to the handler that the
-// pointer holds at that moment.
+// serve starts to serve requests on a listener. Each request is served by the handler to which the pointer
+// refers at that moment.
 func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handler], secure bool) {
 	f.urls = append(f.urls, localURL(listener.Addr().String(), secure))
 	server := api.NewHTTPServer(serve.Recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,8 +69,8 @@ func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handle
 		}
 		(*handler.Load()).ServeHTTP(w, r)
 	}), f.log), time.Now)
-	// net/http logs single connections that their clients broke. That is worth no more than
-	// debug.
+	// net/http logs errors of single connections that their clients broke. These errors deserve only the debug
+	// level.
 	server.ErrorLog = slog.NewLogLogger(f.log.Handler(), slog.LevelDebug)
 	f.lengthen(server.Server)
 	f.servers = append(f.servers, server)
@@ -81,29 +81,28 @@ func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handle
 	})
 }
 
-// lengthen is atLeast for the deadlines of clients. A write may come after the time for the request
-// and the time for its decision.
+// lengthen applies atLeast to the server's timeouts for clients. The write timeout covers the time to read the
+// request and the time to decide it.
 func (f *front) lengthen(server *http.Server) {
 	server.ReadHeaderTimeout, server.ReadTimeout = f.atLeast(server.ReadHeaderTimeout), f.atLeast(server.ReadTimeout)
 	write := max(server.WriteTimeout, 3*f.atLeast(0))
 	server.WriteTimeout, server.HTTP2.WriteByteTimeout = write, write
 }
 
-// connectionClose is the value of the header Connection in answers of a node that drains.
+// connectionClose is the value of the Connection header in responses of a draining node.
 var connectionClose = []string{"close"}
 
-// drain makes each answer from now on end its connection. The listeners stay open. A proxy that
-// passes connections on, and looks at no request, would otherwise keep clients on this node until
-// its end cuts them off.
+// drain makes each further response close its connection. The listeners stay open. Otherwise a TCP proxy, which
+// does not read requests, would keep clients on this node until the end of the process cuts them off.
 func (f *front) drain() { f.ending.Store(true) }
 
-// use replaces both handlers. Requests under way keep the handler with which they began.
+// use replaces both handlers. A request in progress keeps the handler with which it began.
 func (f *front) use(main, metrics http.Handler) {
 	f.main.Store(&main)
 	f.metrics.Store(&metrics)
 }
 
-// shutdown closes the listeners and waits for requests under way, until ctx ends.
+// shutdown closes the listeners and waits for the requests in progress until ctx ends.
 func (f *front) shutdown(ctx context.Context) error {
 	var all []error
 	for _, server := range f.servers {
@@ -113,7 +112,7 @@ func (f *front) shutdown(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// close cuts off the connections that are left, and waits until the servers have ended.
+// close cuts off the remaining connections and waits until the servers have ended.
 func (f *front) close() {
 	for _, server := range f.servers {
 		_ = server.Close()
@@ -121,8 +120,8 @@ func (f *front) close() {
 	f.running.Wait()
 }
 
-// starting answers requests while the database is started, reached or migrated. That may take
-// minutes. /livez is ok meanwhile, so that no orchestrator kills the process.
+// starting serves requests while the database is started, reached or migrated, which may take minutes. /livez
+// returns 200 during this time, so that no orchestrator kills the process.
 func starting(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.URL.Path == "/livez" {
@@ -153,8 +152,8 @@ func listen(ctx context.Context, flag, address string, config *tls.Config, log *
 	return fastpath.Listener(listener), nil
 }
 
-// heard is a listener whose log is told when no connection can be taken, as when the process has no
-// file descriptor left. net/http tries again, and says so among what single connections do.
+// heard is a listener that logs a warning when a connection cannot be accepted, for example because no file
+// descriptor is free. net/http retries in this case, but logs the error only at the debug level.
 type heard struct {
 	net.Listener
 	log *slog.Logger
@@ -180,7 +179,8 @@ func (s *settings) tlsConfig(log *slog.Logger) (*tls.Config, error) {
 	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
-// localURL is how a client on this machine reaches a listener's address, which has a port.
+// localURL returns the URL at which a client on this machine reaches a listener's address. The address must have
+// a port.
 func localURL(address string, secure bool) string {
 	scheme := "http"
 	if secure {

@@ -13,29 +13,29 @@ import (
 
 const (
 	beatEvery = 5 * time.Second
-	beatLimit = 3 * time.Second // one write, waiting for a connection included
+	beatLimit = 3 * time.Second // for one write, including the wait for a connection
 )
 
-// heartbeat tells of a node, for the overview of all nodes: that it serves, how it is, and how much
-// it has decided. One goroutine uses it at a time.
+// heartbeat records in the database that a node serves, its state, and the number of its decisions, for the
+// overview of all nodes. Only one goroutine may use it at a time.
 type heartbeat struct {
 	node   *node
 	row    plans.Node
-	minute int64         // that the last write counted in, µs
-	before plans.Decided // what the node had decided when the minute began
-	told   plans.Decided // by the last write that worked
+	minute int64         // the minute of the last write, µs
+	before plans.Decided // the node's decisions when the minute began
+	told   plans.Decided // the decisions in the last successful write
 }
 
 func (n *node) newHeartbeat() *heartbeat {
-	name, _ := os.Hostname() // without one the port alone has to do
+	name, _ := os.Hostname() // without a hostname, the port alone is the name
 	if u, err := url.Parse(n.url); err == nil && u.Port() != "" {
 		name += ":" + u.Port()
 	}
 	return &heartbeat{node: n, row: plans.Node{ID: rand.Text(), Name: cmp.Or(name, n.url), Version: version}}
 }
 
-// run writes every few seconds until ctx ends. The log says when it begins to fail and when it
-// works again.
+// run writes every few seconds until ctx ends. It logs when the writes begin to fail and when they succeed
+// again.
 func (h *heartbeat) run(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -58,8 +58,9 @@ func (h *heartbeat) run(ctx context.Context) {
 	}
 }
 
-// beat writes once. Of a minute it writes the sum so far, so that nothing counts twice where the
-// answer to a write was lost. Only the first write of a minute may count again what such a one had.
+// beat writes the heartbeat once, with the minute's total so far, so that nothing counts twice if the response
+// to a write is lost. Only the first write of a minute may repeat decisions that such a lost write already
+// counted.
 func (h *heartbeat) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.node.atLeast(beatLimit))
 	defer cancel()
@@ -83,7 +84,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	return err
 }
 
-// end tells what was decided last, and that the node is gone.
+// end writes the last decisions and records that the node has ended.
 func (h *heartbeat) end(ctx context.Context) {
 	err := h.beat(ctx)
 	if err == nil {

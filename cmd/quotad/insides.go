@@ -17,8 +17,8 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// insides is the prometheus.Collector of what tells why a node or its database is slow. It reads
-// numbers that are there, and asks no database at a scrape.
+// insides is the prometheus.Collector for metrics that explain why a node or its database is slow. It reads
+// numbers that are already in memory and sends no query during a scrape.
 type insides struct {
 	node *node
 
@@ -102,7 +102,7 @@ func (i *insides) Collect(to chan<- prometheus.Metric) {
 	gauge(i.walkDone, done)
 	gauge(i.walkLast, last.Seconds())
 	if dir := i.node.dataDir; dir != "" {
-		if free, err := embedded.FreeSpace(dir); err == nil && free < math.MaxInt64 { // elsewhere nothing says it
+		if free, err := embedded.FreeSpace(dir); err == nil && free < math.MaxInt64 { // MaxInt64: not measured on this system
 			gauge(i.diskFree, float64(free))
 		}
 	}
@@ -127,7 +127,7 @@ func (i *insides) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Reasons for which a node is degraded, as metrics name them.
+// Reasons why a node is degraded, as the metrics name them.
 const (
 	becauseUnreachable = "unreachable"
 	becauseReadOnly    = "read-only"
@@ -137,7 +137,7 @@ const (
 	becausePooler      = "pooler"
 )
 
-// because names why a node is degraded.
+// because returns the reason why a node is degraded.
 func because(err error) string {
 	said, answered := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -157,10 +157,10 @@ func because(err error) string {
 	return becauseRefused
 }
 
-// degradedLook is how often a node looks whether it is degraded, to count for how long.
+// degradedLook is the interval at which a node checks whether it is degraded, to measure for how long.
 const degradedLook = 250 * time.Millisecond
 
-// degradation counts the time in which a node is degraded, by reason.
+// degradation measures the time for which a node is degraded, by reason.
 type degradation struct {
 	mu  sync.Mutex
 	all map[string]time.Duration
@@ -172,7 +172,7 @@ func newDegradation() *degradation {
 	}}
 }
 
-// watch counts until ctx ends. A time between two looks counts for what the second one sees.
+// watch measures until ctx ends. The time between two checks counts for the state at the second check.
 func (d *degradation) watch(ctx context.Context, n *node) {
 	for last := time.Now(); postgres.Sleep(ctx, degradedLook); {
 		now := time.Now()
@@ -185,7 +185,7 @@ func (d *degradation) watch(ctx context.Context, n *node) {
 	}
 }
 
-// spent is how long a node was degraded, by reason. All reasons are there.
+// spent returns the time for which the node was degraded, by reason. The map contains every reason.
 func (d *degradation) spent() map[string]time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

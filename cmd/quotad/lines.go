@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// The log of an outage must not hide its cause under thousands of lines, nor fill the disk. So no
-// minute has more than twenty lines. An outage has some ten messages. So each is written once in a minute,
-// and few are written again.
+// The log of an outage must neither hide the cause under thousands of lines nor fill the disk. Therefore a
+// minute has at most twenty lines. An outage has about ten different messages, so each message is written once a
+// minute, and few are repeated.
 const (
 	budgetTime = time.Minute
-	// mostAgain is how many lines of a minute may have been written when a message that was written
-	// in that minute is written again.
+	// mostAgain is the number of lines in a minute from which on a message is not repeated.
 	mostAgain = 6
-	// mostLines bounds the lines of a minute, beside the one that says what was left out.
+	// mostLines is the maximum number of lines in a minute, not counting the line that reports the omitted
+	// lines.
 	mostLines = 19
-	// mostNamed bounds the messages that this one names.
+	// mostNamed is the maximum number of messages that the report of omitted lines names.
 	mostNamed = 10
 )
 
-// lines is a handler that writes no more lines than that. Lines for debugging are not counted.
+// lines is a handler that limits the number of lines in a minute. Debug lines are not limited.
 type lines struct {
 	slog.Handler
 	budget *lineBudget
 }
 
-// lineBudget is what a handler and those that were made from it share.
+// lineBudget is the state that a handler shares with the handlers derived from it.
 type lineBudget struct {
-	told slog.Handler // is told how many lines were left out
+	told slog.Handler // receives the reports of omitted lines
 
 	mu      sync.Mutex
-	written []writtenLine // within budgetTime, the oldest first
+	written []writtenLine // within the last budgetTime, oldest first
 	leftOut int
-	unseen  []string // messages left out that the minute before has no line of
+	unseen  []string // omitted messages without a line in the minute before
 }
 
 type writtenLine struct {
@@ -44,12 +44,13 @@ type writtenLine struct {
 	what string
 }
 
-// budgeted is a handler in front of another one.
+// budgeted returns a handler that limits the lines written to another handler.
 func budgeted(to slog.Handler) slog.Handler {
 	return lines{to, &lineBudget{told: to}}
 }
 
-// everyLine is the same log without its budget: for what ends by itself, as the steps of a start.
+// everyLine returns the same log without a limit, for messages whose number is bounded anyway, such as the steps
+// of a start.
 func everyLine(log *slog.Logger) *slog.Logger {
 	if l, ok := log.Handler().(lines); ok {
 		return slog.New(l.Handler)
@@ -75,7 +76,7 @@ func (l lines) WithGroup(name string) slog.Handler {
 	return lines{l.Handler.WithGroup(name), l.budget}
 }
 
-// take reports whether a line may be written, and notes it.
+// take reports whether a line may be written, and counts the line.
 func (b *lineBudget) take(r slog.Record) bool {
 	what := whatOf(r)
 	b.mu.Lock()
@@ -100,8 +101,8 @@ func (b *lineBudget) take(r slog.Record) bool {
 	return true
 }
 
-// whatOf is what lines of one message have in common: its text, and a SQLSTATE. A text of the
-// embedded server may name files and rows, so its SQLSTATE alone tells its lines apart.
+// whatOf returns the text that identifies lines of one message: the message and a SQLSTATE. Messages of the
+// embedded server may name files and rows, so the SQLSTATE alone identifies them.
 func whatOf(r slog.Record) string {
 	state, server := "", false
 	r.Attrs(func(a slog.Attr) bool {
@@ -119,7 +120,8 @@ func whatOf(r slog.Record) string {
 	return r.Message + state
 }
 
-// tell writes how many lines were left out since the last time, and the messages without a line.
+// tell logs the number of lines that were omitted since the last report, and the messages of which no line was
+// written.
 func (b *lineBudget) tell() {
 	b.mu.Lock()
 	n, unseen := b.leftOut, b.unseen
@@ -130,5 +132,5 @@ func (b *lineBudget) tell() {
 	if len(unseen) > 0 {
 		r.AddAttrs(slog.String("messages_left_out", strings.Join(unseen, "; ")))
 	}
-	_ = b.told.Handle(context.Background(), r) // a log that cannot be written to cannot be told so
+	_ = b.told.Handle(context.Background(), r) // if the log cannot be written, there is nowhere to report the error
 }

@@ -14,36 +14,37 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// Collecting garbage took a tenth of the time of a hit: the live heap is small (the caches),
-// and each request leaves garbage. So the heap may grow to nine times its live size. A memory
-// limit with room for full caches bounds it.
+// Garbage collection took a tenth of the time of a hit, because the live heap (the caches) is small and each
+// request leaves garbage. Therefore the heap may grow to nine times its live size. A memory limit with room for
+// full caches bounds the growth.
 const (
 	gcPercent        = 800
 	memoryBase       = 51 << 20 // bytes, without caches
-	memoryOfCustomer = 1200     // bytes of a customer with one meter, its row and a refusal, kept ready
+	memoryOfCustomer = 1200     // bytes of a customer kept ready, with one meter, its row and a refusal
 
-	// readyShare is the part of --cache-memory that customers kept ready take. Packed customers take the rest.
+	// readyShare divides --cache-memory: customers kept ready use 1/readyShare of the memory, and packed
+	// customers use the rest.
 	readyShare = 4
-	// leastMemory is the memory of the smallest container that quotad is said to run in, bytes
-	// (docs/guide/running.md).
+	// leastMemory is the memory of the smallest supported container, in bytes (docs/guide/running.md).
 	leastMemory = 128 << 20
 )
 
-// outsideOfGo is the tenth of a container's memory that the collector's limit leaves to what it
-// does not count: the program itself, stacks of the kernel's, and what is freed a little late.
+// outsideOfGo is 10, because a tenth of a container's memory is kept out of the collector's limit. That tenth is
+// for memory that the limit does not count: the program itself, kernel stacks, and memory that is freed a little
+// late.
 const outsideOfGo = 10
 
-// tuning is what tuneMemory goes by.
+// tuning contains the inputs of tuneMemory.
 type tuning struct {
-	ready     int                              // customers that are kept ready
-	packed    int64                            // what packed customers may take, bytes
+	ready     int                              // the number of customers kept ready
+	packed    int64                            // memory for packed customers, bytes
 	lookupEnv func(string) (string, bool)      // os.LookupEnv
-	container func() (bytes uint64, err error) // the memory of this process' cgroup, memlimit.FromCgroup
+	container func() (bytes uint64, err error) // the memory limit of this process's cgroup, memlimit.FromCgroup
 	machine   func() (bytes uint64, err error) // memlimit.FromSystem
 	log       *slog.Logger
 }
 
-// newTuning returns the tuning of a node with these settings, in this process.
+// newTuning returns the tuning of a node with these settings in this process.
 func newTuning(s *settings, log *slog.Logger) tuning {
 	return tuning{
 		ready: s.readyCustomers(), packed: int64(s.packedBytes()), lookupEnv: os.LookupEnv,
@@ -51,14 +52,15 @@ func newTuning(s *settings, log *slog.Logger) tuning {
 	}
 }
 
-// readyCustomers returns how many customers are kept ready in their share of --cache-memory.
+// readyCustomers returns the number of customers for which their share of --cache-memory has room to be kept
+// ready.
 func (s *settings) readyCustomers() int { return s.CacheMemory << 20 / readyShare / memoryOfCustomer }
 
-// packedBytes returns how many bytes of --cache-memory packed customers take.
+// packedBytes returns the bytes of --cache-memory for packed customers.
 func (s *settings) packedBytes() int { return s.CacheMemory << 20 / readyShare * (readyShare - 1) }
 
-// memory returns how many bytes this node may use, at least leastMemory: the least of the machine's
-// memory, the container's and $GOMEMLIMIT. It returns 0 if none of them is known.
+// memory returns the bytes that this node may use, which is the minimum of the machine's memory, the container's
+// and $GOMEMLIMIT, but at least leastMemory. It returns 0 if none of the three is known.
 func (t tuning) memory() int64 {
 	known := int64(math.MaxInt64)
 	for _, read := range []func() (uint64, error){t.machine, t.container} {
@@ -75,8 +77,8 @@ func (t tuning) memory() int64 {
 	return max(known, leastMemory)
 }
 
-// tuneMemory sets the collector for a server, unless its own variables ($GOGC and
-// $GOMEMLIMIT) say otherwise. stop ends what it starts.
+// tuneMemory configures the garbage collector for a server, unless $GOGC and $GOMEMLIMIT do so. stop ends the
+// goroutine that tuneMemory starts.
 func tuneMemory(ctx context.Context, t tuning) (stop func()) {
 	if _, set := t.lookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
@@ -100,8 +102,8 @@ func tuneMemory(ctx context.Context, t tuning) (stop func()) {
 	}
 }
 
-// most is how many bytes the collector's limit may grow to, so that the kernel does not kill a
-// process in a container whose memory is limited.
+// most returns the number of bytes to which the collector's limit may grow, so that the kernel does not kill the
+// process in a container with limited memory.
 func (t tuning) most() int64 {
 	container, err := t.container()
 	switch {
@@ -114,14 +116,14 @@ func (t tuning) most() int64 {
 	return int64(min(container, math.MaxInt64)) / outsideOfGo * (outsideOfGo - 1)
 }
 
-// followMemory raises the limit while more lives than it was made for, as with ten thousand
-// connections: within a limit that is too small the collector would take half the time. It
-// does so after each collection, as that is what counts what lives. It never raises it beyond most.
+// followMemory raises the limit if more memory is live than the limit was made for, as with ten thousand
+// connections. If the limit were too small, garbage collection would take half the time. followMemory adjusts
+// the limit after each collection, because a collection measures the live memory. The limit never exceeds most.
 func followMemory(ctx context.Context, floor, packed, most int64) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	collected := make(chan struct{}, 1)
 	for {
-		// Nothing refers to it, so the next collection takes it.
+		// Nothing refers to this object, so the next collection frees it and runs its cleanup.
 		runtime.AddCleanup(new(garbage), func(to chan<- struct{}) { to <- struct{}{} }, (chan<- struct{})(collected))
 		select {
 		case <-ctx.Done():
@@ -134,10 +136,12 @@ func followMemory(ctx context.Context, floor, packed, most int64) {
 	}
 }
 
-// garbage is no small object without pointers, of which several would be collected as one.
+// garbage contains a pointer, because Go allocates small objects without pointers in groups and frees a group
+// only as a whole.
 type garbage struct{ _ *garbage }
 
-// memoryLimit leaves room for half of what lives besides packed customers, bytes.
+// memoryLimit returns the limit in bytes. It leaves room for half of the live memory that packed customers do
+// not use.
 func memoryLimit(floor, packed, living int64) int64 {
 	return max(floor, living+max(0, living-packed)/2)
 }

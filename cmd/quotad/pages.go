@@ -20,13 +20,13 @@ import (
 	"quotad/internal/web/portal"
 )
 
-// maxBrandName bounds --brand-name, which stands in the head of each page, in characters.
+// maxBrandName is the maximum length in characters of --brand-name, which is shown at the top of each page.
 const maxBrandName = 60
 
-// maxLogoRead is more than a logo may have; the rest of the file is not read.
+// maxLogoRead is the number of bytes that are read from a logo file. A valid logo is smaller.
 const maxLogoRead = 1 << 20
 
-// brand reads how the portal looks.
+// brand returns the portal's name, accent color and logo from the settings.
 func (s *settings) brand() (page.Brand, error) {
 	b := page.Brand{Name: strings.TrimSpace(s.BrandName)}
 	if utf8.RuneCountInString(b.Name) > maxBrandName || !plans.PlainText(b.Name) {
@@ -58,7 +58,7 @@ func (s *settings) brand() (page.Brand, error) {
 	return b, nil
 }
 
-// checkOrigins refuses what is no origin as browsers write one.
+// checkOrigins returns an error if an origin is not in the form in which browsers send it.
 func checkOrigins(flag string, origins []string) error {
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
@@ -70,12 +70,12 @@ func checkOrigins(flag string, origins []string) error {
 	return nil
 }
 
-// secure reports whether browsers reach this node by https.
+// secure reports whether browsers use https to reach this node.
 func (s *settings) secure() bool {
 	return s.TLSCert != "" || strings.HasPrefix(s.PublicURL, "https://")
 }
 
-// pagesURL is where browsers find this node.
+// pagesURL returns the URL at which browsers reach this node.
 func (n *node) pagesURL(s *settings) string {
 	if s.PublicURL != "" {
 		return strings.TrimSuffix(s.PublicURL, "/")
@@ -83,7 +83,7 @@ func (n *node) pagesURL(s *settings) string {
 	return n.url
 }
 
-// openPages makes the pages, which ask the API of the same node.
+// openPages creates the pages, which call the API of the same node.
 func (n *node) openPages(s *settings) error {
 	brand, err := s.brand()
 	if err != nil {
@@ -106,7 +106,7 @@ func (n *node) openPages(s *settings) error {
 	return err
 }
 
-// countersOf are the counters that a customer's limits are judged by.
+// countersOf returns the counters against which a customer's limits are judged.
 func (n *node) countersOf(ctx context.Context, customer string, attributes map[string]string) ([]model.CounterKey, error) {
 	account, err := n.catalog.Meters(ctx, customer)
 	if err != nil {
@@ -119,7 +119,7 @@ func (n *node) countersOf(ctx context.Context, customer string, attributes map[s
 	return all, nil
 }
 
-// trouble says why hits are not counted now; empty: they are.
+// trouble returns the reason why hits cannot be counted now, or an empty string.
 func (n *node) trouble() string {
 	if state, reason := n.state(); state == serve.StateDegraded {
 		return reason
@@ -127,7 +127,7 @@ func (n *node) trouble() string {
 	return ""
 }
 
-// handler serves the pages and the API.
+// handler returns the handler for the pages and the API.
 func (n *node) handler() http.Handler {
 	requests := n.api.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

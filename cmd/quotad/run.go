@@ -7,22 +7,23 @@ import (
 	"time"
 )
 
-// A node ends within stopLimit and goodbye after its drain, whatever its database does.
+// After its drain, a node ends within the sum of stopLimit and goodbye, even if its database does not answer.
 const (
-	// requestsLimit is how long requests under way get to end. It is longer than a request may wait.
+	// requestsLimit is the maximum time that requests in progress have to end. It is longer than a request may
+	// wait.
 	requestsLimit = 9500 * time.Millisecond
-	// stopLimit is how long all together get: these requests, then what waits in the engine, and
-	// what ends in the background.
+	// stopLimit is the maximum time in which all of these must end: requests in progress, operations waiting in
+	// the engine, and background work.
 	stopLimit = 10 * time.Second
-	// goodbye is how long what was cut off, and the connections to the database, get to end.
+	// goodbye is the additional time in which database connections and interrupted work must end.
 	goodbye = 1500 * time.Millisecond
 )
 
-// run serves until ctx ends, and then stops the parts in order. It returns nil when ctx ended
-// and all parts stopped well. Else it returns what broke.
+// run serves until ctx ends, and then stops the parts in order. It returns nil if ctx ended and all parts
+// stopped without an error; otherwise it returns the error.
 //
-// The start does first what fails fastest: the settings, then the ports, then the database.
-// Until all parts run, /livez is ok and all other requests get 503.
+// The start begins with the steps that fail fastest: the settings, then the ports, then the database. Until all
+// parts run, /livez returns 200, and all other requests return 503.
 func run(ctx context.Context, s settings) (err error) {
 	if err := s.check(); err != nil {
 		return err
@@ -76,8 +77,7 @@ func run(ctx context.Context, s settings) (err error) {
 	return err
 }
 
-// wait blocks until the node has to stop. It returns nil when ctx has ended, and else what
-// broke.
+// wait blocks until the node must stop. It returns nil if ctx has ended, or the error that stops the node.
 func (n *node) wait(ctx context.Context, db *database) error {
 	select {
 	case <-ctx.Done():
@@ -89,8 +89,8 @@ func (n *node) wait(ctx context.Context, db *database) error {
 	}
 }
 
-// stopServing makes /readyz say stopping, and each answer end its connection. It waits DrainDelay
-// for load balancers to notice. Then it closes the listeners and waits for the requests under way.
+// stopServing makes /readyz report stopping, and each response close its connection. It waits for DrainDelay, so
+// that load balancers notice. Then it closes the listeners and waits for the requests in progress.
 func (n *node) stopServing(s *settings) {
 	n.front.drain()
 	n.stopping.Store(true)
@@ -103,7 +103,7 @@ func (n *node) stopServing(s *settings) {
 		pause(s.DrainDelay)
 	}
 	n.stopBy = time.Now().Add(n.atLeast(stopLimit))
-	n.pages.Stop() // open pages would hold their connections
+	n.pages.Stop() // open pages would keep their connections busy
 	ctx, cancel := context.WithTimeout(context.Background(), n.atLeast(requestsLimit))
 	defer cancel()
 	if err := n.front.shutdown(ctx); err != nil {

@@ -20,9 +20,9 @@ import (
 	"quotad/internal/postgres/embedded"
 )
 
-// settingError is a setting that cannot work; it names the flag.
+// settingError is an invalid setting, with the name of its flag.
 type settingError struct {
-	flag string // empty: the text names it
+	flag string // empty if the text names the flag
 	err  error
 }
 
@@ -39,17 +39,17 @@ func badSetting(flag, format string, args ...any) error {
 	return &settingError{flag, fmt.Errorf(format, args...)}
 }
 
-// common are the settings of every command that needs the database.
+// common contains the settings of every command that needs the database.
 type common struct {
 	DatabaseURL string `placeholder:"URL" help:"PostgreSQL to use, as postgres://user:password@host:5432/database or key=value words; several hosts are separated by commas. file:PATH is a file with the URL, which is read again for each new connection, and so are passwords and certificates. Empty: an embedded server of quotad's own."`
 	DataDir     string `placeholder:"DIR" default:"${data_dir}" help:"Directory of the embedded server's data."`
 	LogLevel    string `placeholder:"LEVEL" help:"What goes to the log: debug, info (serve's default), warn (the other commands'), or error."`
 	LogFormat   string `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
 
-	embedded func(*embedded.Options) // tests: another server than usual
+	embedded func(*embedded.Options) // for tests: changes the options of the server
 }
 
-// settings are what `quotad serve` is told. Each is a flag and an environment variable.
+// settings contains the settings of `quotad serve`. Each setting is a flag and an environment variable.
 type settings struct {
 	common
 	listening
@@ -80,8 +80,8 @@ type settings struct {
 
 	WebhookAllowPrivate bool `name:"webhook-allow-private" help:"Let webhooks have private addresses, and this machine's without TLS: whoever has an admin key can then send POST requests to them. Webhooks of a --demo that serves 127.0.0.1 may have them anyway."`
 
-	// Settings that all nodes share, see shared. nil means that this node was given no value;
-	// agree then sets the value in force.
+	// The following settings are shared by all nodes, see shared. nil means that the setting was not set on this
+	// node; agree then sets the value in force.
 	AnonymousTTL   *time.Duration `name:"anonymous-ttl" placeholder:"DURATION" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota. Default: 720h. One for all nodes, see settings list."`
 	AuditRetention *time.Duration `placeholder:"DURATION" help:"How long the audit trail is kept, 24h to 876000h. Default: 17520h, two years. One for all nodes, see settings list."`
 	CloseDelay     *time.Duration `placeholder:"DURATION" help:"How long after the end of a billing period its invoice is drafted, 0s to 1h. Default: 10s. One for all nodes, see settings list."`
@@ -90,34 +90,34 @@ type settings struct {
 	EventRetention *time.Duration `placeholder:"DURATION" help:"How long events are kept, 48h to 87600h. Default: 840h, 35 days. One for all nodes, see settings list."`
 	IDRetention    *time.Duration `name:"id-retention" placeholder:"DURATION" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. Default: 840h. One for all nodes, see settings list."`
 
-	stdout    io.Writer            // nil: os.Stdout
-	stderr    io.Writer            // the log; nil: os.Stderr
-	started   func(*node)          // tests: called when it serves
-	patience  time.Duration        // tests: how long this node waits at least until it gives something up
-	drain     func(time.Duration)  // tests: waits for DrainDelay; nil: time.Sleep
-	stopwatch func() time.Duration // tests: monotonic time of the engine and of the catalog; nil: see newStopwatch
+	stdout    io.Writer            // nil means os.Stdout
+	stderr    io.Writer            // for the log; nil means os.Stderr
+	started   func(*node)          // for tests: called when the node serves
+	patience  time.Duration        // for tests: the minimum of this node's deadlines
+	drain     func(time.Duration)  // for tests: waits for DrainDelay; nil means time.Sleep
+	stopwatch func() time.Duration // for tests: monotonic time of engine and catalog; nil means newStopwatch
 }
 
-// atLeast is a deadline of this node's, which a test may have made longer: on a machine that stalls
-// the usual one would end what the test is about.
+// atLeast returns a deadline of this node, which a test may have lengthened. On a machine that stalls, the usual
+// deadline would end the operation that the test checks.
 func (s *settings) atLeast(usual time.Duration) time.Duration { return max(usual, s.patience) }
 
-// Bounds of the numbers.
+// Bounds of numeric settings.
 const (
-	maxRequestTimeout = 9 * time.Second // of api's write timeout, beside the time for the body
+	maxRequestTimeout = 9 * time.Second // within the API's write timeout, with time left to read the body
 	minDecideWithin   = 100 * time.Millisecond
 	maxDecideWithin   = 5 * time.Second
 	maxLanes          = 64
-	maxQueue          = 1_000_000 // of each lane; each hit that waits has a caller, too
-	maxReservations   = 100_000   // each hit on the customer's meter reads all of them
+	maxQueue          = 1_000_000 // for each lane; each waiting hit also has a waiting caller
+	maxReservations   = 100_000   // each hit on the customer's meter reads all reservations
 	maxCacheMemory    = 65_536    // MiB
 	maxFailedKeys     = 1_000_000
-	minCloseStep      = time.Second      // a database that is busy for a moment blocks nobody
-	maxCloseStep      = 10 * time.Minute // a step locks its customer and its seller: admins who write them wait
+	minCloseStep      = time.Second      // with less, a momentarily busy database would block customers
+	maxCloseStep      = 10 * time.Minute // a step locks its customer and seller, so admins who write them wait
 	maxWait           = 24 * time.Hour
 )
 
-// check refuses what cannot work before anything is started.
+// check returns an error for settings that cannot work, before anything is started.
 func (s *settings) check() error {
 	for _, n := range []struct {
 		flag               string
@@ -211,15 +211,15 @@ func checkAddress(flag, address string) error {
 	return nil
 }
 
-// privateWebhooks reports whether webhooks may have private addresses. The demo's webhooks may, too, while only this
-// machine reaches quotad: receivers that someone tries are on the same machine.
+// privateWebhooks reports whether webhooks may have private addresses. They also may with --demo while only this
+// machine can reach quotad, because receivers for a trial run on the same machine.
 func (s *settings) privateWebhooks() bool {
-	host, _, _ := net.SplitHostPort(s.Listen) // check has refused a bad one
+	host, _, _ := net.SplitHostPort(s.Listen) // check has already refused an invalid address
 	address, err := netip.ParseAddr(host)
 	return s.WebhookAllowPrivate || s.Demo && (host == "localhost" || err == nil && address.IsLoopback())
 }
 
-// checkLog is for every command that logs.
+// checkLog validates the log settings of every command that logs.
 func (c *common) checkLog() error {
 	switch c.LogLevel {
 	case "", "debug", "info", "warn", "error":
@@ -238,7 +238,7 @@ func (s *settings) resetStyle() respond.ResetStyle {
 	return respond.ResetSeconds
 }
 
-// out is where announce prints.
+// out returns the writer to which announce prints.
 func (s *settings) out() io.Writer {
 	if s.stdout == nil {
 		return os.Stdout
@@ -246,7 +246,7 @@ func (s *settings) out() io.Writer {
 	return s.stdout
 }
 
-// logger logs to stderr: stdout is for announce.
+// logger returns a logger that writes to stderr, because stdout is for announce.
 func (s *settings) logger() *slog.Logger {
 	w := s.stderr
 	if w == nil {
@@ -257,7 +257,7 @@ func (s *settings) logger() *slog.Logger {
 
 func (c *common) logger(w io.Writer, level slog.Level) *slog.Logger {
 	if c.LogLevel != "" {
-		_ = level.UnmarshalText([]byte(c.LogLevel)) // checkLog has refused all other levels
+		_ = level.UnmarshalText([]byte(c.LogLevel)) // checkLog has already refused invalid levels
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
@@ -267,8 +267,8 @@ func (c *common) logger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(budgeted(slog.NewTextHandler(w, options)))
 }
 
-// onOneLine joins the lines of an error by " | ". slog would write them with \n and \t, which
-// is hard to read.
+// onOneLine joins the lines of an error with " | ". slog would write the line breaks as \n and \t, which is hard
+// to read.
 func onOneLine(_ []string, a slog.Attr) slog.Attr {
 	if err, ok := a.Value.Any().(error); ok && strings.Contains(err.Error(), "\n") {
 		var parts []string
@@ -280,7 +280,7 @@ func onOneLine(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// embeddedDir is dataDir where there is an embedded server; empty: there is none.
+// embeddedDir returns dataDir if the server is embedded, and otherwise an empty string.
 func (c *common) embeddedDir() string {
 	if c.DatabaseURL != "" {
 		return ""
@@ -288,7 +288,7 @@ func (c *common) embeddedDir() string {
 	return c.dataDir()
 }
 
-// dataDir is where the embedded server's data are.
+// dataDir returns the directory of the embedded server's data.
 func (c *common) dataDir() string {
 	if c.DataDir == "" {
 		return embedded.DefaultDataDir()
@@ -296,7 +296,7 @@ func (c *common) dataDir() string {
 	return c.DataDir
 }
 
-// place says where the data are: which server's database, or which directory.
+// place describes the location of the data: a database on a server, or a directory.
 func (c *common) place() string {
 	if c.DatabaseURL != "" {
 		return "the database " + postgres.Redact(c.DatabaseURL)
@@ -308,8 +308,8 @@ func (c *common) place() string {
 	return "the data directory " + dir
 }
 
-// placeFlag is the flag by which another command finds the same data. It is empty where that
-// is the default.
+// placeFlag returns the flag with which another command finds the same data. It returns an empty string if the
+// default finds them.
 func (c *common) placeFlag() string {
 	switch {
 	case c.DatabaseURL != "":

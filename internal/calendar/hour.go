@@ -2,20 +2,20 @@ package calendar
 
 import "time"
 
-// Hour returns the running local hour [start, end) that holds at. Hours start where the zone's
-// wall clock shows a full hour. They are also cut wherever the zone's offset changes. So none
-// is longer than an hour, and the one in which the clock jumps may be shorter. Local days are
-// sums of whole hours in every zone, Lord Howe's half hours and Kathmandu's +05:45 included.
+// Hour returns the local hour [start, end) that contains at. Hours start when the zone's wall clock shows a full
+// hour, and are also cut whenever the zone's offset changes. Therefore no hour is longer than 60 minutes, and an
+// hour with a clock jump may be shorter. In every zone, local days consist of whole hours, even with Lord Howe's
+// half-hour jumps and Kathmandu's offset of +05:45.
 //
-// It is fast enough to ask for every batch (two look-ups of the zone). What it returned stays
-// right for every instant before end.
+// Hour needs only two zone look-ups, so it can be called for every batch. Its result stays valid for every
+// instant before end.
 func Hour(at int64, loc *time.Location) (start, end int64) {
 	at = clamp(at)
 	offset, from, to := stretch(at, loc)
 	start = floorDiv(at+offset, hour)*hour - offset
 	end = start + hour
-	// Bounds inside the hour are rare, and those where nothing changes (a new
-	// name, the end of a UTC year) do not cut.
+	// A zone rarely has a bound inside the hour. A bound at which the offset stays the same (a new name, the end
+	// of a UTC year) does not cut the hour.
 	for from > start {
 		before, earlier, _ := stretch(from-1, loc)
 		if before != offset {

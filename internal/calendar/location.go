@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// ErrUnknownZone says that a name is not one of an IANA timezone.
+// ErrUnknownZone reports that a name is not the name of an IANA timezone.
 var ErrUnknownZone = errors.New("unknown timezone")
 
-// zoneinfo is lib/time/zoneinfo.zip of the Go that builds us, which `make generate` copies.
-// time.LoadLocation prefers $ZONEINFO and the machine's files to what is built in, so two
-// nodes could differ in where a customer's day begins.
+// zoneinfo is lib/time/zoneinfo.zip of the Go version that builds quotad; `make generate` copies it.
+// time.LoadLocation prefers $ZONEINFO and the machine's files to built-in data, so the start of a customer's day
+// could differ between two nodes.
 //
 //go:embed zoneinfo.zip
 var zoneinfo string
 
-// zones is a look-up for each name, which reads the zone's data once.
+// zones returns a look-up function for each zone name. The function reads the zone's data once.
 var zones = sync.OnceValue(func() map[string]func() *time.Location {
 	archive, err := zip.NewReader(strings.NewReader(zoneinfo), int64(len(zoneinfo)))
 	if err != nil {
@@ -31,7 +31,7 @@ var zones = sync.OnceValue(func() map[string]func() *time.Location {
 	for _, file := range archive.File {
 		byName[file.Name] = sync.OnceValue(func() *time.Location { return readZone(file) })
 	}
-	delete(byName, "Factory") // says that no zone was set
+	delete(byName, "Factory") // a placeholder that means that no zone was set
 	byName["UTC"] = func() *time.Location { return time.UTC }
 	return byName
 })
@@ -52,9 +52,9 @@ func readZone(file *zip.File) *time.Location {
 	return zone
 }
 
-// Location returns the zone of an IANA name such as "Europe/Berlin" or "UTC", by the data that
-// is built into the program. Equal names give the same pointer, so that it may serve as a map
-// key. Any other name is ErrUnknownZone.
+// Location returns the zone of an IANA name such as "Europe/Berlin" or "UTC", from the data that is built into
+// the program. Equal names return the same pointer, so the pointer can be a map key. For an unknown name it
+// returns ErrUnknownZone.
 func Location(name string) (*time.Location, error) {
 	zone := zones()[name]
 	if zone == nil {

@@ -12,52 +12,51 @@ import (
 	"time"
 )
 
-// conn is a connection as net/http sees it. The fields above mu need no lock: only the
-// goroutine that serves the connection uses them, while net/http waits for a request.
+// conn is a connection as net/http sees it. The fields above mu need no lock, because only the goroutine that
+// serves the connection uses them, while net/http waits for a request.
 type conn struct {
 	net.Conn
 	server *Server
 	ctx    *connContext
 
-	answered bool      // net/http is done with a request
-	waiting  bool      // and waits for the next
-	first    []byte    // of what it was given then: the head, in whole, or nothing
-	head     *head     // of a request that was served before; nil: none
-	vain     int       // heads that were learned and did not come again, less those that did
-	renewed  time.Time // when the deadlines were set
-	overdue  time.Time // when a request that net/http gets now was to be here; zero: it has its time
-	framing  framing   // of what net/http is given
+	answered bool      // net/http has finished a request
+	waiting  bool      // net/http waits for the next request
+	first    []byte    // the complete head that net/http received after its wait, or empty
+	head     *head     // the head of an earlier request; nil if there is none
+	vain     int       // the number of learned heads less the number of repeats
+	renewed  time.Time // the time at which the deadlines were set
+	overdue  time.Time // the missed deadline of a request passed to net/http; zero if none was missed
+	framing  framing   // of the bytes that net/http receives
 
 	mu     sync.Mutex
 	busy   bool // the fast path serves a request
 	closed bool // Close was called; if busy, end closes the connection
 }
 
-// bufferSize is the size of net/http's read buffer. A Read of this size means that the buffer
-// is empty: net/http has no byte of the next request. Otherwise some of it came with the
-// request before, or net/http took its first byte while it served that request.
+// bufferSize is the size of net/http's read buffer. If net/http calls Read with this size, its buffer is empty,
+// so it has no byte of the next request. With a smaller size, net/http already has some bytes of the next
+// request: they came with the previous request, or net/http read the first byte while it served that request.
 const bufferSize = 4 << 10
 
-// maxVain bounds vain. From there on no head is learned: for a client whose heads do not
-// repeat, learning costs more than it saves.
+// maxVain is the value of vain from which on no head is learned. If a client's heads do not repeat, learning
+// costs more than it saves.
 const maxVain = 8
 
-// renewAfter is how old deadlines get: setting them for each request would cost as much as
-// reading its head.
+// renewAfter is the maximum age of deadlines. Setting deadlines for each request would cost as much as reading
+// its head.
 const renewAfter = time.Second
 
-// enter is called when net/http puts the connection into another state
-// (http.Server.ConnState).
+// enter is called when net/http changes the state of the connection (http.Server.ConnState).
 func (c *conn) enter(state http.ConnState) {
 	c.waiting = false
 	c.answered = state == http.StateNew || state == http.StateIdle
-	c.renewed = time.Time{} // the deadlines are net/http's
+	c.renewed = time.Time{} // net/http sets its own deadlines
 	c.overdue = time.Time{}
 }
 
-// SetReadDeadline is how net/http says what it reads next: the first one after an answer is
-// of its wait for a request, the second of the request that has begun. A request that had its
-// time here gets no more there.
+// SetReadDeadline implements net.Conn and detects what net/http reads next. The first call after a response is
+// for the wait for a request, and the second call is for a request that has begun. If the time for a request has
+// already passed on the fast path, net/http gets no additional time for it.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.answered || c.waiting {
 		c.waiting, c.answered = c.answered, false
@@ -68,8 +67,8 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// CloseWrite closes the sending side of a TCP connection, by which net/http tells the client
-// that it is done.
+// CloseWrite closes the sending side of a TCP connection. With it, net/http signals to the client that no more
+// data follows.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -77,8 +76,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Read reads for net/http. While net/http waits for a request, requests that repeat the last
-// head are answered here. The first request that does not repeat it is handed to net/http.
+// Read reads for net/http. While net/http waits for a request, Read answers requests that repeat the last head.
+// It passes the first request with another head to net/http.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.waiting || len(p) != bufferSize || c.framing.faulty {
 		return c.framing.read(c.Conn, p)
@@ -104,9 +103,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// serve answers the request that p[:n] begins with, if it repeats the head and fits into p.
-// used is the length of that request, or 0 if net/http has to serve it. have is how many bytes
-// p holds now.
+// serve answers the request at the start of p[:n] if the request repeats the head and fits into p. used is the
+// length of the request, or 0 if net/http must serve it. have is the number of bytes that p contains afterwards.
 func (c *conn) serve(p []byte, n int) (used, have int, err error) {
 	body, end, ok := c.head.match(p[:n])
 	if !ok || end > len(p) {
@@ -122,8 +120,8 @@ func (c *conn) serve(p []byte, n int) (used, have int, err error) {
 	return end, n, c.reply(p[body:end])
 }
 
-// rest reads the rest of a request that ends at end, and returns how much there is of it. If
-// that is less, net/http learns why, at once.
+// rest reads the rest of a request that ends at end, and returns the number of bytes read so far. If bytes are
+// missing, net/http gets the reason from its next read.
 func (c *conn) rest(p []byte, n, end int) int {
 	if n >= end {
 		return n
@@ -146,7 +144,7 @@ func (c *conn) rest(p []byte, n, end int) int {
 	return n
 }
 
-// reply has the handler answer a request whose head is c.head.
+// reply calls the handler for a request whose head is c.head, and sends the response.
 func (c *conn) reply(body []byte) error {
 	if err := c.renew(c.server.options.Wall()); err != nil {
 		return err
@@ -166,7 +164,7 @@ func (c *conn) reply(body []byte) error {
 	return nil
 }
 
-// renew sets the deadlines of the answer and of the next request's arrival.
+// renew sets the write deadline of the response and the read deadline for the next request.
 func (c *conn) renew(now time.Time) error {
 	if now.Sub(c.renewed) < renewAfter {
 		return nil
@@ -186,8 +184,8 @@ func (c *conn) begin() bool {
 	return c.busy
 }
 
-// end marks the connection as no longer busy. It closes the connection if Close was called
-// meanwhile.
+// end marks the connection as no longer busy. It closes the connection if Close was called while the connection
+// was busy.
 func (c *conn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,8 +202,9 @@ func (c *conn) closing() bool {
 	return c.closed
 }
 
-// Close closes the connection. If the fast path serves a request, end closes it after the
-// answer. To net/http such a connection is idle: its Shutdown would cut the request off.
+// Close closes the connection. While the fast path serves a request, the connection closes only after the
+// response, in end. net/http considers such a connection idle, so its Shutdown would otherwise cut off the
+// request.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,15 +216,15 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// remember keeps the head that net/http is given, for learn.
+// remember stores the head that net/http receives, for learn.
 func (c *conn) remember(p []byte) {
 	if c.vain < maxVain {
 		c.first = append(c.first, p[:headEnd(p)]...)
 	}
 }
 
-// learn makes the head that net/http was given last the one to compare with. It does so only
-// if that certainly is the head of r.
+// learn makes the last head that net/http received the head with which later requests are compared. It does so
+// only if the head certainly belongs to r.
 func (c *conn) learn(r *http.Request) {
 	if len(c.first) > 0 && c.server.options.Serves(r) {
 		c.vain++
@@ -237,23 +236,23 @@ func (c *conn) learn(r *http.Request) {
 	c.first = c.first[:0]
 }
 
-// An answer is the ResponseWriter of a request that is served fast. All of it goes out at
-// once when the handler is done.
+// An answer is the ResponseWriter of a request on the fast path. It sends the whole response when the handler
+// has returned.
 type answer struct {
 	header http.Header
 	status int
 	length string // the handler's Content-Length
 	closes bool   // the handler has set Connection: close
 	body   []byte
-	bare   bool // the body is not sent: the request is a HEAD
+	bare   bool // the body is not sent, because the request is a HEAD request
 	out    bytes.Buffer
 
-	second int64  // the second that date shows, Unix time
-	date   []byte // the value of Date, kept because writing it costs more than all other headers
+	second int64  // the second in date, Unix time
+	date   []byte // the value of Date, cached because formatting it costs more than all other headers
 }
 
-// maxKept is the size, in bytes, up to which an answer is kept for another request. Larger
-// ones go to the garbage collector.
+// maxKept is the maximum size in bytes of an answer that is reused for another request. Larger answers are left
+// to the garbage collector.
 const maxKept = 64 << 10
 
 var answers = sync.Pool{New: func() any { return &answer{header: make(http.Header, 16)} }}
@@ -268,7 +267,7 @@ func putAnswer(a *answer) {
 	answers.Put(a)
 }
 
-// reset makes the answer ready for the next request.
+// reset prepares the answer for the next request.
 func (a *answer) reset() {
 	clear(a.header)
 	a.status, a.length, a.closes, a.bare = 0, "", false, false
@@ -301,12 +300,12 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errLength: the body is not as long as the handler's Content-Length says. The connection is
-// closed then: its client would read the next answer as a part of this one.
+// errLength reports that the length of the body differs from the handler's Content-Length. The connection is
+// then closed, because the client would read the next response as a part of this one.
 var errLength = errors.New("the handler's Content-Length is not that of its answer")
 
-// send writes the answer as net/http would: the handler's headers, then Date, Content-Length
-// and, where closes says so, Connection. now is when it is written.
+// send writes the response as net/http would: the handler's headers, then Date, Content-Length and, if closes is
+// true, Connection. now is the time of the response.
 func (a *answer) send(to io.Writer, now time.Time, closes bool) error {
 	a.WriteHeader(http.StatusOK)
 	if a.length != "" && a.length != strconv.Itoa(len(a.body)) {

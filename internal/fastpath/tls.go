@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// handshakeTimeout is how long a client has for the handshake of TLS.
+// handshakeTimeout is the maximum duration of a client's TLS handshake.
 const handshakeTimeout = 5 * time.Second
 
-// TLSListener wraps a listener whose connections speak TLS. HTTP/2 is net/http's, which has to see
-// the TLS connection for that. Of HTTP/1.1 the framing is followed, as without TLS, but nothing is
-// served fast.
+// TLSListener wraps a listener whose connections use TLS. net/http serves HTTP/2 and therefore receives the TLS
+// connection itself. For HTTP/1.1 the framing is tracked as without TLS, but no request is served on the fast
+// path.
 func TLSListener(inner net.Listener, config *tls.Config) net.Listener {
 	l := &tlsListener{Listener: inner, config: config, accepted: make(chan accepted), closed: make(chan struct{})}
 	go l.run()
@@ -28,13 +28,14 @@ type tlsListener struct {
 	once     sync.Once
 }
 
-// accepted is what Accept returns.
+// accepted is a result of Accept.
 type accepted struct {
 	conn net.Conn
 	err  error
 }
 
-// run accepts until the listener is closed. A client that is slow to shake hands delays no other.
+// run accepts connections until the listener is closed. A client with a slow handshake does not delay other
+// clients.
 func (l *tlsListener) run() {
 	for {
 		nc, err := l.Listener.Accept()
@@ -50,8 +51,8 @@ func (l *tlsListener) run() {
 	}
 }
 
-// shake does the handshake. A connection on which it fails is net/http's, which sees the same error
-// and says it.
+// shake performs the handshake. If the handshake fails, net/http receives the connection, encounters the same
+// error, and reports it.
 func (l *tlsListener) shake(nc net.Conn) {
 	secure := tls.Server(nc, l.config)
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
@@ -83,16 +84,18 @@ func (l *tlsListener) Close() error {
 	return l.Listener.Close()
 }
 
-// secureConn is a connection of HTTP/1.1 over TLS as net/http sees it.
+// secureConn is an HTTP/1.1 connection over TLS as net/http sees it.
 type secureConn struct {
 	conn
 	secure *tls.Conn
 }
 
-// ConnectionState is how net/http learns that the connection is secure.
+// ConnectionState returns the state of the TLS connection. net/http calls it to detect that the connection is
+// secure.
 func (c *secureConn) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }
 
-// connOf is the connection under one of net/http's; nil: it is none of ours.
+// connOf returns the conn that belongs to one of net/http's connections, or nil if no listener of this package
+// accepted the connection.
 func connOf(nc net.Conn) *conn {
 	switch c := nc.(type) {
 	case *conn:

@@ -1,7 +1,8 @@
-// Package throttle limits how often an address may do something, by the token bucket that
-// customers have. It owns what a node remembers of addresses, which is bounded and in memory only.
+// Package throttle limits how often an address may perform an action, with the same token bucket that limits
+// customers. It owns a node's memory of addresses, which is bounded and is not stored.
 //
-// It must never know what is limited, and never read a clock: the clock is handed in.
+// The package must never depend on the limited action, and must never read a clock itself: the clock is a
+// parameter.
 package throttle
 
 import (
@@ -14,19 +15,19 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// MaxAddresses bounds the addresses that are remembered. The one that was quiet for longest goes.
+// MaxAddresses is the maximum number of addresses in memory. The least recently active address is dropped first.
 const MaxAddresses = 10_000
 
-// Throttle has a bucket for each address. It is safe for concurrent use.
+// Throttle contains a token bucket for each address. It is safe for concurrent use.
 type Throttle struct {
 	target *model.Target
 	wall   func() time.Time
-	began  time.Time // instants are counted from here, so that no step of the clock matters
+	began  time.Time // instants are counted from began, so steps of the clock have no effect
 	rows   *cache.Cache[netip.Prefix, model.Row]
 }
 
-// New lets an address do something perMinute times a minute, and as often at once. perMinute is at
-// least 1; New panics below that. wall is the node's own clock.
+// New returns a Throttle that admits perMinute actions a minute for each address, and the same number at once.
+// It panics if perMinute is below 1. wall is the node's own clock.
 func New(perMinute int, wall func() time.Time) *Throttle {
 	limit, bad := model.Compile(model.Spec{Name: "address", Algorithm: "token_bucket", Limit: int64(perMinute), Window: "1m"})
 	rows, err := cache.New[netip.Prefix, model.Row](MaxAddresses)
@@ -41,8 +42,8 @@ func New(perMinute int, wall func() time.Time) *Throttle {
 
 func (t *Throttle) now() int64 { return t.wall().Sub(t.began).Microseconds() }
 
-// Take counts one for an address. wait is 0 if that was admitted. Else nothing was counted, and
-// wait is how long it takes until one is admitted again.
+// Take counts one action of an address. wait is 0 if the action is admitted. Otherwise Take counts nothing, and
+// wait is the time until an action is admitted again.
 func (t *Throttle) Take(from netip.Prefix) (wait time.Duration) {
 	now := t.now()
 	t.rows.AddIf(from, now, func(row model.Row, _ bool) (model.Row, int64, bool) {
@@ -54,7 +55,7 @@ func (t *Throttle) Take(from netip.Prefix) (wait time.Duration) {
 		}
 		d.ChargeTo(rows)
 		d = d.Charged(rows)
-		return rows[0], d.View(0).ResetAt, true // kept until the bucket is full again
+		return rows[0], d.View(0).ResetAt, true // stays in memory until the bucket is full again
 	})
 	return wait
 }
@@ -63,7 +64,7 @@ func (t *Throttle) Take(from netip.Prefix) (wait time.Duration) {
 func (t *Throttle) GiveBack(from netip.Prefix) {
 	t.rows.AddIf(from, t.now(), func(row model.Row, known bool) (model.Row, int64, bool) {
 		if !known {
-			return row, 0, false // its bucket is full
+			return row, 0, false // the bucket is already full
 		}
 		t.target.GiveBack("", &row, []int64{t.target.Identity(0, row.At)}, model.Present, 1)
 		d := model.Judge(t.target, []model.Row{row}, row.At, 0)
@@ -71,9 +72,9 @@ func (t *Throttle) GiveBack(from netip.Prefix) {
 	})
 }
 
-// Address is whom a request counts for, by its http.Request's RemoteAddr: an IPv4 address, or the
-// /64 of an IPv6 one, which a single client can have all of. Connections without an address, as
-// those of Unix sockets, count as one.
+// Address returns the address for which a request counts, from the RemoteAddr of its http.Request. The address
+// is an IPv4 address, or the /64 prefix of an IPv6 address, because a single client can own a whole /64. All
+// connections without an address, such as Unix sockets, share one bucket.
 func Address(remote string) netip.Prefix {
 	peer, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -83,6 +84,6 @@ func Address(remote string) netip.Prefix {
 	if address.Is6() {
 		bits = 64
 	}
-	prefix, _ := address.Prefix(bits) // an error is for other numbers of bits
+	prefix, _ := address.Prefix(bits) // an error is impossible with these numbers of bits
 	return prefix
 }

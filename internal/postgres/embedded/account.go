@@ -12,13 +12,12 @@ import (
 	"syscall"
 )
 
-// ErrUnreachableDataDir is returned when quotad runs as root and the server's user may not
-// enter the data directory. Its text names the directory that is closed, and one to use
-// instead.
+// ErrUnreachableDataDir is returned if quotad runs as root and the server's user may not enter the data
+// directory. Its text names the inaccessible directory, and another directory to use.
 var ErrUnreachableDataDir = errors.New("data directory cannot be reached by the server's user")
 
-// account is the unprivileged user that runs the server when quotad is root: PostgreSQL
-// refuses to run as root. A nil account is quotad's own user. Every method accepts nil.
+// account is the unprivileged user who runs the server if quotad runs as root, because PostgreSQL refuses to run
+// as root. A nil account means quotad's own user. Every method accepts nil.
 type account struct {
 	name     string
 	uid, gid uint32
@@ -31,9 +30,9 @@ func (a *account) String() string {
 	return a.name
 }
 
-// chooseAccount returns nil unless quotad is root. The owner of existing data serves it, even
-// if the machine has got a user postgres since. New data is served by postgres, whom
-// PostgreSQL's packages make, or else by nobody.
+// chooseAccount returns nil unless quotad runs as root. Existing data is served by its owner, even if a user
+// postgres was added to the machine later. New data is served by the user postgres, whom PostgreSQL's packages
+// create, or otherwise by nobody.
 func chooseAccount(l layout) (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -69,8 +68,8 @@ func userName(uid uint32) string {
 	return "uid " + id
 }
 
-// mayEnter reports whether a may pass through the directory info describes.
-// Only the mode bits count; an access list that grants more is not seen.
+// mayEnter reports whether a may pass through the directory that info describes. It checks only the mode bits,
+// and ignores access control lists that grant more.
 func (a *account) mayEnter(info os.FileInfo) bool {
 	stat := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
@@ -84,8 +83,8 @@ func (a *account) mayEnter(info os.FileInfo) bool {
 	}
 }
 
-// closedAbove returns the first directory on the path to dir, dir included, that a may not
-// enter. It is empty when a may enter all of them.
+// closedAbove returns the first directory on the path to dir, including dir, that a may not enter. It returns an
+// empty string if a may enter all of them.
 func (a *account) closedAbove(dir string) (string, error) {
 	var way []string
 	for d := dir; ; d = filepath.Dir(d) {
@@ -106,9 +105,9 @@ func (a *account) closedAbove(dir string) (string, error) {
 	return "", nil
 }
 
-// grantPath makes sure that the server's user can get into dir. own are the caller's files
-// there. If dir itself is closed, grantPath lets that user's group pass through it. It never
-// opens a directory above dir: those are not quotad's.
+// grantPath ensures that the server's user can enter dir. own contains the names of the caller's files in dir.
+// If only dir itself is inaccessible, grantPath allows the group of the server's user to pass through it. It
+// never changes a directory above dir, because those directories do not belong to quotad.
 func (a *account) grantPath(dir string, own []string) error {
 	if a == nil {
 		return nil
@@ -118,19 +117,19 @@ func (a *account) grantPath(dir string, own []string) error {
 		return err
 	}
 	if closed == dir && onlyOurs(dir, own) {
-		// The group comes first: with the mode first, dir would be open to its present group
-		// for a moment.
+		// The group is changed before the mode. In the other order, dir would be open to its previous group for
+		// a moment.
 		if err := os.Chown(dir, -1, int(a.gid)); err != nil {
 			return err
 		}
-		return os.Chmod(dir, 0o710) //nolint:gosec // a directory that the server's group passes through
+		return os.Chmod(dir, 0o710) //nolint:gosec // a directory through which the server's group must pass
 	}
 	return fmt.Errorf("%w: quotad runs as root, so PostgreSQL runs as the user %s, who may not enter %s: use --data-dir=%s (the default), or another directory outside %[3]s",
 		ErrUnreachableDataDir, a, closed, DefaultDataDir())
 }
 
-// onlyOurs reports whether dir holds only files of this package and of its caller (own). Then
-// to open dir exposes nobody else's files.
+// onlyOurs reports whether dir contains only files of this package and of its caller (own). If so, access to dir
+// exposes no other files.
 func onlyOurs(dir string, own []string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -139,17 +138,16 @@ func onlyOurs(dir string, own []string) bool {
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !isOurs(e.Name(), own) })
 }
 
-// isOurs reports whether this package or its caller (own) puts something of this name
-// into a data directory.
+// isOurs reports whether this package or its caller (own) creates entries of this name in a data directory.
 func isOurs(name string, own []string) bool {
 	ours := []string{
 		"quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf",
 		"lost+found",
-	} // lost+found is in the root of a disk, closed to others
+	} // lost+found is in the root of a disk and accessible only to root
 	return slices.Contains(ours, name) || slices.Contains(own, name) || strings.HasPrefix(name, partialPrefix)
 }
 
-// checkPrograms makes sure that the server's user can run the programs.
+// checkPrograms returns an error unless the server's user can run the programs.
 func (a *account) checkPrograms(p Programs) error {
 	if a == nil {
 		return nil
@@ -162,7 +160,7 @@ func (a *account) checkPrograms(p Programs) error {
 	return err
 }
 
-// own gives path to the server's user.
+// own makes the server's user the owner of path.
 func (a *account) own(path string) error {
 	if a == nil {
 		return nil
@@ -170,8 +168,8 @@ func (a *account) own(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// credential is the user of the server's processes; nil is quotad's own. Supplementary groups
-// are dropped.
+// credential returns the user of the server's processes, without supplementary groups. nil means quotad's own
+// user.
 func (a *account) credential() *syscall.Credential {
 	if a == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// serverSettings are the embedded server's settings; Options.Settings override them. None
-// gives up durability: an acknowledged hit is on the disk.
+// serverSettings are the embedded server's settings; Options.Settings override them. No setting reduces
+// durability, so an acknowledged hit is on the disk.
 var serverSettings = map[string]string{
 	"fsync":              "on",
 	"synchronous_commit": "on",
@@ -19,36 +19,36 @@ var serverSettings = map[string]string{
 
 	"max_connections": "100",
 	"shared_buffers":  "512MB",
-	// After a checkpoint the first write to each page logs the whole page. For a hot table
-	// that is most of the WAL. So checkpoints are few and spread out.
+	// After a checkpoint, the first write to each page logs the whole page. For a hot table, whole pages make up
+	// most of the WAL. Therefore checkpoints are rare and spread over time.
 	"checkpoint_timeout": "15min",
 	"max_wal_size":       "4GB",
 	"min_wal_size":       "256MB", // see makeWALFiles
 
-	// Counters are updated in place (HOT). The next look-up of a key in a page prunes its dead
-	// rows. Vacuum should run often and briefly. It vacuums counters when pruning leaves too
-	// many dead rows (migration 8).
+	// Counters are updated in place (HOT). The next look-up of a key in a page prunes the page's dead rows.
+	// Vacuum should run often and briefly. It vacuums counters if pruning leaves too many dead rows (migration
+	// 8).
 	"autovacuum_naptime":                "10s",
 	"autovacuum_vacuum_scale_factor":    "0.05",
 	"autovacuum_analyze_scale_factor":   "0.05",
 	"autovacuum_vacuum_cost_limit":      "1000",
 	"log_autovacuum_min_duration":       "-1",
 	"log_checkpoints":                   "off",
-	"jit":                               "off", // compiling costs more than any statement of quotad
-	"update_process_title":              "off", // it would cost two writes per statement
+	"jit":                               "off", // compiling costs more than any of quotad's statements
+	"update_process_title":              "off", // an update would cost two writes per statement
 	"timezone":                          "UTC",
 	"log_timezone":                      "UTC",
 	"datestyle":                         "ISO, YMD",
-	"lc_messages":                       "C", // the log is read by quotad
+	"lc_messages":                       "C", // quotad parses the log
 	"restart_after_crash":               "on",
 	"log_min_messages":                  "warning",
-	"log_min_error_statement":           "panic", // statements carry customers' names
+	"log_min_error_statement":           "panic", // statements contain customers' names
 	"log_parameter_max_length":          "0",
 	"log_parameter_max_length_on_error": "0",
 }
 
-// fixedSettings keep the server private and in quotad's control. They are on the command line,
-// so that nothing overrides them.
+// fixedSettings returns the settings that keep the server private and under quotad's control. They are on the
+// command line, so nothing overrides them.
 func (s *Server) fixedSettings() []string {
 	l := s.layout
 	return []string{
@@ -64,10 +64,10 @@ func (s *Server) fixedSettings() []string {
 	}
 }
 
-// quoteDir quotes one directory for a setting that takes a list of them.
+// quoteDir quotes a directory for a setting that is a list of directories.
 func quoteDir(dir string) string { return `"` + strings.ReplaceAll(dir, `"`, `""`) + `"` }
 
-// serverArgs is the postmaster's command line after the program.
+// serverArgs returns the arguments of the postmaster.
 func (s *Server) serverArgs() []string {
 	args := []string{"-D", s.layout.pgdata()}
 	for _, setting := range s.fixedSettings() {
@@ -76,7 +76,7 @@ func (s *Server) serverArgs() []string {
 	return args
 }
 
-// writeConfig writes the files that the server reads at its start.
+// writeConfig writes the configuration files that the server reads at its start.
 func (s *Server) writeConfig(ctx context.Context) error {
 	settings := maps.Clone(serverSettings)
 	settings["wal_compression"] = s.walCompression(ctx)
@@ -90,13 +90,12 @@ func (s *Server) writeConfig(ctx context.Context) error {
 	if err := writeFile(filepath.Join(s.layout.dir, "postgresql.conf"), conf.String()); err != nil {
 		return err
 	}
-	// Only the server's user and root may open the socket's directory. That is the whole of
-	// the authentication.
+	// Only the server's user and root may open the socket's directory, so no further authentication is needed.
 	const hba = "# Written by quotad at every start.\nlocal all all trust\n"
 	return writeFile(filepath.Join(s.layout.dir, "pg_hba.conf"), hba)
 }
 
-// walCompression is lz4 if the server was built with it, else pglz.
+// walCompression returns lz4 if the server was built with it, and otherwise pglz.
 func (s *Server) walCompression(ctx context.Context) string {
 	_, err := s.run(ctx, "postgres", "-D", s.layout.pgdata(), "-c", "wal_compression=lz4", "-C", "wal_compression")
 	if err != nil {
@@ -105,14 +104,14 @@ func (s *Server) walCompression(ctx context.Context) string {
 	return "lz4"
 }
 
-// writeFile replaces path as a whole. It replaces a symbolic link and does not write through
-// it. The files hold no secret, and the server's user must be able to read them.
+// writeFile replaces the whole file at path. It replaces a symbolic link instead of following it. The files
+// contain no secret and must be readable for the server's user.
 func writeFile(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // after the rename there is nothing to remove
+	defer os.Remove(f.Name()) // fails after the rename, which is fine
 	_, err = f.WriteString(text)
 	if err == nil {
 		err = f.Chmod(0o644)

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// sysProcAttr gives the server a session of its own: a Ctrl-C at the terminal reaches only
-// quotad. These systems have no signal on a parent's death. The next quotad stops a server
-// that outlived its own.
+// sysProcAttr returns the attributes with which the server runs in a session of its own, so a Ctrl-C at the
+// terminal reaches only quotad. These systems send no signal when a parent ends. If a server outlives its
+// quotad, the next quotad stops the server.
 func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// FreeSpace is not measured on these systems: there counts as enough.
+// FreeSpace returns the maximum, because free space is not measured on these systems.
 func FreeSpace(string) (int64, error) { return math.MaxInt64, nil }
 
-// serverProcesses returns hint, the process id in a pid file, if its command line is that of a
-// postmaster on one of dirs.
+// serverProcesses returns hint, the process id in a pid file, if its command line is that of a postmaster on one
+// of dirs.
 func serverProcesses(hint int, dirs ...string) []int {
 	if hint <= 0 {
 		return nil

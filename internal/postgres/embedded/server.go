@@ -18,64 +18,61 @@ import (
 )
 
 const (
-	// appName is the role and the database of quotad in its embedded server.
+	// appName is the name of quotad's role and database in its embedded server.
 	appName = "quotad"
-	// superuser owns the embedded cluster. quotad itself works without it, as
-	// it must on a real server.
+	// superuser is the role that owns the embedded cluster. quotad itself works without superuser rights, which
+	// it also lacks on an external server.
 	superuser = "postgres"
 
-	defaultStartTimeout = 10 * time.Minute // recovery after a crash may read GBs of WAL
+	defaultStartTimeout = 10 * time.Minute // recovery after a crash may read gigabytes of WAL
 	defaultStopTimeout  = time.Minute
 	defaultGiveUpAfter  = 2 * time.Minute
 )
 
 // Options configure Start. Only DataDir is required.
 type Options struct {
-	DataDir string       // made if missing; DefaultDataDir() is the usual one
-	BinDir  string       // directory of initdb and postgres; empty: $PGBIN, else searched
-	Logger  *slog.Logger // nil: slog.Default()
-	// OwnFiles are names of files that the caller keeps in DataDir, readable by
-	// itself only.
+	DataDir string       // created if missing; usually DefaultDataDir()
+	BinDir  string       // directory of initdb and postgres; if empty, see FindPrograms
+	Logger  *slog.Logger // nil means slog.Default()
+	// OwnFiles are the names of files that the caller stores in DataDir, readable only by the caller's user.
 	OwnFiles []string
 
-	// Settings override quotad's own settings of the server, by name. What
-	// keeps the server private cannot be overridden.
+	// Settings override quotad's own settings of the server, by name. The settings that keep the server private
+	// cannot be overridden.
 	Settings map[string]string
-	// StartTimeout bounds the first start, initdb and crash recovery included;
-	// 0 is ten minutes.
+	// StartTimeout is the maximum duration of the first start, including initdb and crash recovery; 0 means ten
+	// minutes.
 	StartTimeout time.Duration
-	// GiveUpAfter is how long a server that keeps dying is started again
-	// before Done is closed; 0 is two minutes.
+	// GiveUpAfter is the time for which a server that keeps crashing is restarted before Done is closed; 0 means
+	// two minutes.
 	GiveUpAfter time.Duration
-	// NoSync skips flushing the files that initdb wrote. For tests only.
+	// NoSync skips flushing the files that initdb wrote. It is for tests only.
 	NoSync bool
 }
 
-// Server is a private PostgreSQL server, kept running until Stop.
-// Its methods may be called from any goroutine.
+// Server is a private PostgreSQL server that runs until Stop. Its methods may be called from any goroutine.
 type Server struct {
 	opts     Options
 	log      *slog.Logger
 	programs Programs
-	account  *account // the user that runs the server; nil: quotad's own
+	account  *account // the user who runs the server; nil means quotad's own user
 	layout   layout
 	lock     *dirLock
-	fresh    bool // this start has made the cluster
+	fresh    bool // this start has created the cluster
 
-	pid    atomic.Int64  // of the running postmaster, 0 while there is none
-	done   chan struct{} // closed when supervision ended
-	err    error         // why supervision ended; written before done is closed
+	pid    atomic.Int64  // of the running postmaster, or 0
+	done   chan struct{} // closed when supervision has ended
+	err    error         // the reason why supervision ended; set before done is closed
 	cancel context.CancelFunc
 
 	stopOnce sync.Once
 	stopBy   atomic.Pointer[context.Context] // the deadline of Stop
 }
 
-// Start starts the server of opts.DataDir, and makes its data at the first time. It returns
-// when the server takes connections. ctx bounds only the start: the server runs until Stop. It
-// is started again when it dies.
+// Start starts the server of opts.DataDir, and creates its data on the first start. It returns when the server
+// accepts connections. ctx bounds only the start; the server runs until Stop and is restarted if it crashes.
 //
-// Errors that callers branch on: ErrDataDirInUse, ErrNoPrograms, ErrUnreachableDataDir.
+// Errors for callers to handle: ErrDataDirInUse, ErrNoPrograms, ErrUnreachableDataDir.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.DataDir == "" {
 		return nil, errors.New("embedded PostgreSQL: no data directory given")
@@ -102,7 +99,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare does all that comes before the server's first start.
+// prepare does everything that is necessary before the server's first start.
 func (s *Server) prepare(ctx context.Context) error {
 	dir, err := filepath.Abs(s.opts.DataDir)
 	if err != nil {
@@ -111,15 +108,15 @@ func (s *Server) prepare(ctx context.Context) error {
 	if err := refuseForeignDir(dir, s.opts.OwnFiles); err != nil {
 		return err
 	}
-	// Missing directories above dir are made passable, so that the server's user can reach it.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // passable on purpose
+	// Missing directories above dir are created with search permission for all, so that the server's user can
+	// reach dir.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // accessible on purpose
 		return chooseAnother("make the data directory", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return chooseAnother("make the data directory", err)
 	}
-	// Symbolic links are resolved once, so that every later check and every
-	// process speaks of the same path.
+	// Symbolic links are resolved once, so that every later check and every process uses the same path.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return err
 	}
@@ -160,13 +157,13 @@ func (s *Server) prepare(ctx context.Context) error {
 	return s.writeConfig(ctx)
 }
 
-// launch starts supervision and waits for the server's first readiness.
+// launch starts supervision and waits until the server is ready for the first time.
 func (s *Server) launch(ctx context.Context) error {
 	superCtx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	ready := make(chan error, 1)
 	go s.supervise(superCtx, ctx, ready)
-	if err := <-ready; err != nil { // supervise always sends one answer, within ctx
+	if err := <-ready; err != nil { // supervise always sends one value, within ctx
 		cancel()
 		<-s.done
 		return withRemedy(err)
@@ -181,8 +178,7 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// furnish makes what a running server lacks: quotad's role and database, and in a new cluster
-// the first files of WAL.
+// furnish creates quotad's role and database and, in a new cluster, the first WAL files.
 func (s *Server) furnish(ctx context.Context) error {
 	conn, err := postgres.Connect(ctx, s.AdminURL(), nil)
 	if err != nil {
@@ -196,12 +192,13 @@ func (s *Server) furnish(ctx context.Context) error {
 }
 
 const (
-	// createRole is one string and so one transaction: there is no role without its grant.
+	// createRole is a single string and therefore a single transaction, so the role never exists without its
+	// grant.
 	createRole   = "CREATE ROLE quotad LOGIN; GRANT pg_monitor TO quotad"
 	createQuotad = "CREATE DATABASE quotad OWNER quotad"
 )
 
-// createDatabase makes quotad's role and database where they are missing.
+// createDatabase creates quotad's role and database if they are missing.
 func createDatabase(ctx context.Context, conn *pgx.Conn) error {
 	var role, database bool
 	err := conn.QueryRow(ctx, `SELECT
@@ -225,21 +222,21 @@ func createDatabase(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// URL is quotad's own database over the private socket. It stays the same for
-// the life of s, through restarts of the server.
+// URL returns the URL of quotad's own database over the private socket. It stays the same through restarts of
+// the server.
 func (s *Server) URL() string { return s.layout.url(appName, appName) }
 
-// AdminURL is the maintenance database as the cluster's superuser.
+// AdminURL returns the URL of the maintenance database for the cluster's superuser.
 func (s *Server) AdminURL() string { return s.layout.url(superuser, "postgres") }
 
-// PID is the process of the running postmaster, 0 while there is none.
+// PID returns the process id of the running postmaster, or 0 if no postmaster runs.
 func (s *Server) PID() int { return int(s.pid.Load()) }
 
-// Done is closed when the server has ended for good: after Stop, or when it kept dying and was
-// given up. Err says which.
+// Done returns a channel that is closed when the server has ended permanently: after Stop, or after it kept
+// crashing and was given up. Err returns the reason.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err is nil before Done and after an orderly Stop, else why the server was
+// Err returns nil before Done is closed and after an orderly Stop, and otherwise the reason why the server was
 // given up.
 func (s *Server) Err() error {
 	select {
@@ -250,10 +247,9 @@ func (s *Server) Err() error {
 	}
 }
 
-// Stop shuts the server down fast: open transactions are rolled back, and all data is flushed.
-// When ctx ends it stops the server at once, which leaves recovery to the next start. Without
-// a deadline in ctx the deadline is a minute. When Stop returns, nothing of s runs any more.
-// It may be called again.
+// Stop shuts the server down fast: it rolls back open transactions and flushes all data. If ctx ends, Stop
+// requests an immediate shutdown, after which the next start must recover. If ctx has no deadline, the deadline
+// is a minute. When Stop returns, nothing of s runs any more. Stop may be called again.
 func (s *Server) Stop(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -268,7 +264,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.err
 }
 
-// release releases the data directory: the lock, and a socket directory elsewhere.
+// release releases the lock of the data directory and removes a socket directory outside of it.
 func (s *Server) release() {
 	if s.lock != nil {
 		s.layout.removeTempSocketDir()
@@ -276,7 +272,7 @@ func (s *Server) release() {
 	}
 }
 
-// url builds a connection URL over the socket.
+// url returns a connection URL over the socket.
 func (l layout) url(user, database string) string {
 	u := url.URL{
 		Scheme:   "postgres",

@@ -9,18 +9,17 @@ import (
 )
 
 const (
-	// socketPort only names the socket's file: nothing listens on the network.
+	// socketPort is only a part of the socket's file name, because nothing listens on the network.
 	socketPort = "5432"
-	// maxSocketPath is what the address of a Unix socket can hold without its
-	// closing zero: 107 bytes on Linux, 103 on macOS and the BSDs.
+	// maxSocketPath is the maximum length of a Unix socket's path without the terminating zero: 107 bytes on
+	// Linux, 103 on macOS and the BSDs.
 	maxSocketPath = 103
-	// tempSocketPrefix marks socket directories under the temp directory.
+	// tempSocketPrefix is the prefix of socket directories under the temp directory.
 	tempSocketPrefix = "quotad-socket-"
 )
 
-// makeSocketDir returns a directory for the socket that only the server's user and root can
-// open. It is in the data directory. Where that path is too long for a socket, it is a new
-// directory under the temp directory.
+// makeSocketDir returns a directory for the socket that only the server's user and root can open. It is in the
+// data directory or, if that path is too long for a socket, a new directory under the temp directory.
 func (a *account) makeSocketDir(l layout) (string, error) {
 	preferred := filepath.Join(l.dir, "run")
 	if fitsSocket(preferred) {
@@ -28,7 +27,7 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 		if err != nil && !os.IsExist(err) {
 			return "", fmt.Errorf("make the socket directory: %w", err)
 		}
-		// A link here would hand somebody else's directory to the server.
+		// If the path were a symbolic link, the server's user would get access to somebody else's directory.
 		if info, err := os.Lstat(preferred); err != nil || !info.IsDir() {
 			return "", fmt.Errorf("the socket directory %s is not a directory", preferred)
 		}
@@ -44,7 +43,7 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 				continue
 			}
 		}
-		dir, err := os.MkdirTemp(parent, tempSocketPrefix) // 0700, of a name nobody can foresee
+		dir, err := os.MkdirTemp(parent, tempSocketPrefix) // mode 0700, with an unpredictable name
 		if err != nil {
 			last = err
 			continue
@@ -57,9 +56,9 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 	return "", fmt.Errorf("no place for the server's socket: %s is too long for a socket's path, and no temp directory will do (%w)", preferred, last)
 }
 
-// RunningURL is the database of a server that another process runs on a data directory. That
-// process holds the directory's lock, so no server can be started here. running is false while
-// there is no socket.
+// RunningURL returns the URL of quotad's database on a server that another process runs in a data directory.
+// That process has locked the directory, so no server can be started here. running is false if there is no
+// socket.
 func RunningURL(dataDir string) (databaseURL string, running bool) {
 	dir, err := filepath.Abs(dataDir)
 	if err == nil {
@@ -81,12 +80,11 @@ func RunningURL(dataDir string) (databaseURL string, running bool) {
 	return "", false
 }
 
-// socketNote is the file that names a socket directory under the temp directory. After a
-// quotad was killed the next one finds the directory by it.
+// socketNote returns the path of the file that contains the path of a socket directory under the temp directory.
+// After a quotad was killed, the next quotad uses the file to find that directory.
 func (l layout) socketNote() string { return filepath.Join(l.dir, "socket-dir") }
 
-// removeTempSocketDir removes the directory that socketNote names. No server may use it any
-// more.
+// removeTempSocketDir removes the directory that socketNote names. No server may still use the directory.
 func (l layout) removeTempSocketDir() {
 	text, err := os.ReadFile(l.socketNote())
 	if err != nil {
@@ -95,28 +93,28 @@ func (l layout) removeTempSocketDir() {
 	dir := strings.TrimSpace(string(text))
 	if strings.HasPrefix(filepath.Base(dir), tempSocketPrefix) {
 		removeSocketFiles(dir)
-		_ = os.Remove(dir) // only when empty
+		_ = os.Remove(dir) // removes only an empty directory
 	}
 	_ = os.Remove(l.socketNote())
 }
 
-// closeDir gives dir to the server's user alone.
+// closeDir makes dir accessible to the server's user only.
 func (a *account) closeDir(dir string) error {
 	if err := a.own(dir); err != nil {
 		return err
 	}
-	return os.Chmod(dir, 0o700) //nolint:gosec // a directory: the search bit is needed
+	return os.Chmod(dir, 0o700) //nolint:gosec // a directory needs the search bit
 }
 
-// fitsSocket reports whether the socket's path fits under dir.
+// fitsSocket reports whether the path of a socket in dir is short enough.
 func fitsSocket(dir string) bool {
 	return len(socketFile(dir)) <= maxSocketPath
 }
 
 func socketFile(dir string) string { return filepath.Join(dir, ".s.PGSQL."+socketPort) }
 
-// removeSocketFiles removes the socket and its lock file that a killed server left in dir. The
-// lock file would stop the next server if its process id belonged to another process by now.
+// removeSocketFiles removes the socket and its lock file, which a killed server left in dir. If another process
+// has reused the id in the lock file, the file would stop the next server.
 func removeSocketFiles(dir string) {
 	for _, suffix := range []string{"", ".lock"} {
 		_ = os.Remove(socketFile(dir) + suffix)

@@ -12,15 +12,15 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = time.Second
-	// stableAfter is how long a server must have run for its next death to count as a new
-	// trouble. After a shorter run the death belongs to the trouble before.
+	// stableAfter is the minimum uptime of a server after which its next crash counts as a new trouble. After a
+	// shorter uptime, the crash belongs to the previous trouble.
 	stableAfter = 30 * time.Second
-	// inUseWait bounds the wait for an earlier server's last backends.
+	// inUseWait is the maximum wait for an earlier server's last backends.
 	inUseWait = time.Minute
 )
 
-// supervise keeps the server running until ctx ends or the server is given up. It sends one
-// answer on ready, after the first start. startCtx bounds that start, too.
+// supervise keeps the server running until ctx ends or the server is given up. It sends one value on ready,
+// after the first start. startCtx additionally bounds the first start.
 func (s *Server) supervise(ctx, startCtx context.Context, ready chan<- error) {
 	defer close(s.done)
 	defer s.release()
@@ -48,13 +48,13 @@ func (s *Server) supervise(ctx, startCtx context.Context, ready chan<- error) {
 			return
 		}
 		if p == nil {
-			return // stopped meanwhile
+			return // the server was stopped during the restart
 		}
 		s.log.Info("embedded PostgreSQL is ready again", "pid", s.PID())
 	}
 }
 
-// firstStart starts the server, waiting for the last backends of a killed one.
+// firstStart starts the server, and waits for the last backends of a killed server.
 func (s *Server) firstStart(ctx context.Context) (*process, error) {
 	limit := time.Now().Add(inUseWait)
 	for {
@@ -68,8 +68,7 @@ func (s *Server) firstStart(ctx context.Context) (*process, error) {
 	}
 }
 
-// restart starts the server again, after growing pauses. It returns nil for both when ctx
-// ended first.
+// restart restarts the server, after increasing pauses. It returns nil for both results if ctx ended first.
 func (s *Server) restart(ctx context.Context, trouble *trouble, failure error) (*process, error) {
 	for {
 		pause, ok := trouble.next(time.Now())
@@ -87,7 +86,7 @@ func (s *Server) restart(ctx context.Context, trouble *trouble, failure error) (
 		}
 		cancel()
 		if ctx.Err() != nil && failure != nil {
-			return nil, nil // startOnce has shut it down
+			return nil, nil // startOnce has shut the server down
 		}
 		if failure == nil {
 			trouble.readyAt = time.Now()
@@ -97,17 +96,16 @@ func (s *Server) restart(ctx context.Context, trouble *trouble, failure error) (
 	}
 }
 
-// trouble decides when a dying server is started again, and when it is given up. It reads no
-// clock.
+// trouble decides when to restart a crashed server and when to give it up. It reads no clock.
 type trouble struct {
 	giveUpAfter time.Duration
 	readyAt     time.Time // the last time the server became ready
-	since       time.Time // the first death of the present trouble
+	since       time.Time // the first crash of the current trouble
 	backoff     time.Duration
 }
 
-// next returns the pause before the next start, and false when it is time to
-// give up. The first restart comes at once: every hit waits for it.
+// next returns the pause before the next start, or false if it is time to give up. The first restart has no
+// pause, because every hit waits for it.
 func (t *trouble) next(now time.Time) (time.Duration, bool) {
 	if t.since.IsZero() || (t.readyAt.After(t.since) && now.Sub(t.readyAt) >= stableAfter) {
 		t.since, t.backoff = now, 0
