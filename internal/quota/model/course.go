@@ -110,8 +110,8 @@ func (c *course) heldUntil(most int64) int64 {
 }
 
 // logUntil returns the first instant at which at most most ≥ 0 units count. It is the variant of until for a
-// sliding log. It visits holds and blocks once, in the order in which their units stop counting. Every charge
-// changes the log and thereby the remaining units of its blocks, so sums cannot be kept.
+// sliding log. It visits each hold and each block once, in the order in which their units stop counting. A search
+// would not do, because the remaining units of a block depend on the log, which each charge changes.
 func (c *course) logUntil(most int64) int64 {
 	l, at, level := c.limit, c.m.at, int64(0)
 	blocks, held := l.logBlocks(c.m.log, c.m.at), c.m.holds.blocksOf(l)
