@@ -2,15 +2,15 @@ package locked
 
 import "quotad/internal/quota/model"
 
-// TooHighError says that a level meter would hold more than it can. Nothing was done.
+// TooHighError reports that the level of a level meter would exceed its maximum. Nothing was done.
 type TooHighError struct{ Most int64 }
 
 func (e *TooHighError) Error() string {
 	return "a level is at most 10^15-1; nothing was done"
 }
 
-// makeLevel makes what is held a level. If neither the level nor the generation of the values changes,
-// makeLevel writes nothing. Errors: those of addLevel.
+// makeLevel sets the level. If neither the level nor the generation of the values changes, makeLevel writes
+// nothing. Errors: those of addLevel.
 func (tx *transaction) makeLevel(t *model.Target, counters []*lockedRow, level, instant int64) error {
 	rise := level - t.Held(totalsOf(counters))
 	if rise == 0 && model.NextGeneration(generationsOf(counters)) == counters[0].generation {
@@ -19,7 +19,7 @@ func (tx *transaction) makeLevel(t *model.Target, counters []*lockedRow, level, 
 	return tx.addLevel(t, counters, rise, instant)
 }
 
-// lower takes up to so many units off what is held, and returns how many.
+// lower subtracts at most the given units from the level, and returns the number of subtracted units.
 func (tx *transaction) lower(t *model.Target, counters []*lockedRow, units, instant int64) (int64, error) {
 	units = min(units, t.Held(totalsOf(counters)))
 	if units <= 0 {
@@ -28,7 +28,7 @@ func (tx *transaction) lower(t *model.Target, counters []*lockedRow, units, inst
 	return units, tx.addLevel(t, counters, -units, instant)
 }
 
-// addLevel adds units to what is held from an instant on; units below 0 are taken off. Errors:
+// addLevel adds units to the level from an instant on, or subtracts them if units is negative. Errors:
 // *ManyValuesError and *TooHighError.
 func (tx *transaction) addLevel(t *model.Target, counters []*lockedRow, units, instant int64) error {
 	own := counters[0]
@@ -51,14 +51,14 @@ func (tx *transaction) addLevel(t *model.Target, counters []*lockedRow, units, i
 		c.At, c.freed = instant, c.freed || units < 0
 		c.touch()
 	}
-	if units != 0 { // else only the generation has changed
+	if units != 0 { // otherwise only the generation has changed
 		tx.levels[own.key] = level{instant, own.total}
 	}
 	tx.showLevels(t, counters)
 	return nil
 }
 
-// showLevels has the rows of a level meter's target say what is held.
+// showLevels sets the states of the rows of a level meter's target to the levels.
 func (tx *transaction) showLevels(t *model.Target, counters []*lockedRow) {
 	rows := rowsOf(counters)
 	t.Levels(rows, totalsOf(counters))
@@ -67,7 +67,7 @@ func (tx *transaction) showLevels(t *model.Target, counters []*lockedRow) {
 	}
 }
 
-// totalsOf returns what the counters of a level meter's target hold.
+// totalsOf returns the levels of the counters of a level meter's target.
 func totalsOf(counters []*lockedRow) []int64 {
 	totals := make([]int64, len(counters))
 	for i, c := range counters {
@@ -84,12 +84,13 @@ func generationsOf(counters []*lockedRow) []int64 {
 	return generations
 }
 
-// level is what a meter holds from an instant on, µs.
+// level is the level of a meter from an instant on, µs.
 type level struct{ at, units int64 }
 
-// levelsSQL writes what is held from an instant on. Of several changes at one instant only the last one
-// counts. Who holds the own counter's row writes them, and no instant is before the last one's.
-// integral is what was held before, in units · µs. $1–$4 shard, customer, meter and instant, $5 units.
+// levelsSQL writes levels from an instant on. If the level changes several times at one instant, only the last
+// change counts. Levels are written under the lock of the own counter's row, and no instant is before the previous
+// instant. integral is the integral of the level before the instant, in units · µs. The parameters are $1–$4
+// shard, customer, meter and instant, and $5 units.
 const levelsSQL = `
 INSERT INTO levels (shard, customer, meter, at, level, integral)
 SELECT i.shard, i.customer, i.meter, i.at, i.level, coalesce(p.integral + p.level::numeric * (i.at - p.at), 0)
