@@ -1,11 +1,10 @@
-// Package api is quotad's HTTP surface: it puts together the rooms that serve routes, and routes
-// requests to them.
+// Package api is quotad's HTTP API. It assembles the rooms, which serve routes, and dispatches requests to them.
 //
-// Rooms do not know each other: hits, imports, usage, admin, drafts, billing and service. Below all
-// of them, package serve is what routes share, and package request reads what clients send. Package
-// respond writes answers. Package problem turns errors into problems. Package apidoc makes the
-// documentation that clients read.
+// The rooms are hits, imports, usage, admin, drafts, billing, service and webhooks. They do not know each other.
+// They share package serve for the common parts of routes, package request for parsing requests, and package
+// respond for writing responses. Package problem converts errors into problems, and package apidoc generates the
+// documentation for clients.
 //
-// No room may hold rules about limits, plans or time, which are in quota, plans and calendar. None
-// may write SQL.
+// A room must contain neither rules about limits, plans or time, which belong to quota, plans and calendar, nor
+// SQL.
 package api

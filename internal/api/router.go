@@ -13,11 +13,11 @@ import (
 	"quotad/internal/plans"
 )
 
-// Handler serves every route.
+// Handler returns a handler that serves every route.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.dispatch) }
 
-// dispatch hands single hits straight to their route.
-// Every GET route answers HEAD, too; net/http leaves out the body.
+// dispatch passes single hits directly to their route. Every GET route also serves HEAD, for which net/http
+// omits the body.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	if isHit(r) {
 		s.single.ServeHTTP(w, r)
@@ -35,7 +35,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(w, r)
 }
 
-// isHit reports whether a request is one of a single hit, as nearly all are.
+// isHit reports whether a request is a single hit, as nearly all requests are.
 func isHit(r *http.Request) bool {
 	return r.URL.Path == hits.Pattern && r.URL.RawPath == "" && r.Method == http.MethodPost
 }

@@ -8,7 +8,7 @@ import (
 	"quotad/internal/events"
 )
 
-// routes is every route of the API. Those of a tag are in the order of the documentation.
+// routes returns every route of the API. Routes with the same tag are in the order of the documentation.
 func (s *Server) routes() []serve.Route {
 	return slices.Concat(
 		s.hits.Routes(), s.usage.Routes(), s.hits.ReservationRoutes(), s.hits.LevelRoutes(), s.admin.Routes(), s.usage.ListRoutes(), s.drafts.Routes(),
@@ -16,7 +16,7 @@ func (s *Server) routes() []serve.Route {
 	)
 }
 
-// OpenAPI is the document that /openapi.json serves, for `make generate`.
+// OpenAPI returns the document of /openapi.json, for `make generate`.
 func OpenAPI(version string) []byte {
 	return apidoc.New(serve.Operations(new(Server).routes()), events.Types, version, "").OpenAPI()
 }

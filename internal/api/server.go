@@ -25,25 +25,26 @@ import (
 	hooks "quotad/internal/webhooks"
 )
 
-// Options are what a Server is made of: what all rooms share, and what one of them needs.
+// Options contains the parts of a Server: the parts that all rooms share, and the parts that only one room
+// needs.
 type Options struct {
 	serve.Options
 	// Reconciler checks the books for GET /v1/reconcile.
 	Reconciler *reconcile.Reconciler
 
-	// Webhooks and Sender are of the routes of webhooks.
+	// Webhooks and Sender are used by the routes of webhooks.
 	Webhooks *hooks.Webhooks
 	Sender   *hooks.Sender
 
-	// Settings; the zero value is the default.
+	// The following fields are settings. The zero value is the default.
 	PublicURL       string // named in the OpenAPI document
-	LocalURL        string // where clients on this machine find it: for /docs, without a PublicURL
-	SeparateMetrics bool   // /metrics is served elsewhere, by MetricsHandler
+	LocalURL        string // URL for clients on this machine, shown in /docs if PublicURL is empty
+	SeparateMetrics bool   // MetricsHandler serves /metrics on another listener
 	Portal          admin.Portal
-	Version         string // of the program, named in the OpenAPI document
+	Version         string // program version, named in the OpenAPI document
 }
 
-// Server answers quotad's HTTP API. It is safe for concurrent use.
+// Server serves quotad's HTTP API. It is safe for concurrent use.
 type Server struct {
 	*serve.Server
 	hits    *hits.Room
@@ -55,12 +56,12 @@ type Server struct {
 	hooks   *webhooks.Room
 	Service *service.Room
 	router  *chi.Mux
-	single  http.Handler // of POST /v1/hits
+	single  http.Handler // handler of POST /v1/hits
 
-	gateways http.Handler // of /v1/authorize
+	gateways http.Handler // handler of /v1/authorize
 }
 
-// New makes a server and registers its metrics in Options.Registry. It starts nothing.
+// New returns a server and registers its metrics in Options.Registry. It starts nothing.
 func New(options Options) *Server {
 	if options.Version == "" {
 		options.Version = "dev"
@@ -102,7 +103,7 @@ func New(options Options) *Server {
 	return s
 }
 
-// Bounds against slow and idle clients, beside WriteTimeout.
+// Limits against slow and idle clients, beside WriteTimeout.
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
@@ -110,21 +111,21 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// Bounds of one HTTP/2 connection, beside those above, which net/http applies to each stream.
+// Limits of one HTTP/2 connection. net/http applies the limits above to each stream.
 const (
-	// maxStreams is how many requests may be under way at once on a connection.
+	// maxStreams is the maximum number of concurrent requests on a connection.
 	maxStreams = 250
-	// maxFrame is the least that HTTP/2 allows. A connection has a buffer of the length that a
-	// frame promises, for as long as it lives, and before there is a key.
+	// maxFrame is the smallest maximum frame size that HTTP/2 allows. A connection has a buffer for the
+	// announced frame length during its whole life, even before a key is known.
 	maxFrame = 16 << 10
-	// streamBuffer is what a connection, and each of its streams, may send before a handler reads
-	// it, the least that net/http allows. What waits there is no part of Server.Memory.
+	// streamBuffer is the number of bytes that a connection, and each of its streams, may send before a handler
+	// reads them. It is the smallest value that net/http allows. These bytes are not part of Server.Memory.
 	streamBuffer = 64 << 10
 )
 
-// NewHTTPServer makes a server with the fast path for hits, which backends send again and
-// again. Its timeouts keep slow and idle clients from holding it up. wall is the node's own
-// clock. The caller gives it a listener and starts it.
+// NewHTTPServer returns a server with the fast path for hits, which backends send repeatedly. Its timeouts
+// prevent slow and idle clients from blocking it. wall is the node's own clock. The caller provides a listener
+// and starts the server.
 func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server {
 	return fastpath.New(&http.Server{
 		Handler:           handler,
@@ -138,8 +139,8 @@ func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server
 			MaxReadFrameSize:              maxFrame,
 			MaxReceiveBufferPerConnection: streamBuffer,
 			MaxReceiveBufferPerStream:     streamBuffer,
-			// The write timeout resets a stream, for which its connection must take a frame. Of a
-			// client that takes nothing at all the connection is closed.
+			// The write timeout resets a stream, which requires that the connection accepts a frame. If the
+			// client accepts nothing at all, this timeout closes the connection.
 			WriteByteTimeout: serve.WriteTimeout,
 		},
 	}, fastpath.Options{

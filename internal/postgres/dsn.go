@@ -15,25 +15,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// defaultConnectTimeout bounds the attempt on one host, unless the URL has a
-// connect_timeout of its own.
+// defaultConnectTimeout limits the attempt to connect to one host, unless the URL has a connect_timeout.
 const defaultConnectTimeout = 5 * time.Second
 
-// ErrBadURL is returned for a database URL that cannot be read. Its text never
-// repeats a password.
+// ErrBadURL is returned for a database URL that cannot be parsed. Its text never repeats a password.
 var ErrBadURL = errors.New("the database URL cannot be read")
 
-// sessionDefaults hold for every session of quotad. What the URL sets wins.
+// sessionDefaults are the settings of every session of quotad. Settings in the URL override them.
 var sessionDefaults = map[string]string{
 	"application_name": "quotad",
 	"TimeZone":         "UTC",
 }
 
-// parse reads a database URL (postgres://user:password@host1,host2:5432/db, key=value words, or
-// file: and the path of a file with one of them) into a configuration with quotad's defaults. It
-// is bounded: a host that does not answer costs connect_timeout, five seconds by default.
+// parse converts a database URL into a configuration with quotad's defaults. The URL is
+// postgres://user:password@host1,host2:5432/db, a list of key=value words, or file: and the path of a file that
+// contains one of these forms. A connection attempt is limited: a host that does not respond delays it by
+// connect_timeout, five seconds by default.
 //
-// defaults are settings of the session where the URL has none; params win over the URL's.
+// defaults are session settings that apply if the URL does not contain them. params override the URL's settings.
 func parse(databaseURL string, defaults, params map[string]string) (*pgx.ConnConfig, error) {
 	text, err := textOf(databaseURL)
 	if err != nil {
@@ -43,13 +42,13 @@ func parse(databaseURL string, defaults, params map[string]string) (*pgx.ConnCon
 	if err != nil {
 		return nil, badURL(text, err)
 	}
-	// Settings of the pool in the URL are not for the server.
+	// The pool's settings in the URL are not sent to the server.
 	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return strings.HasPrefix(name, "pool_") })
 	applyDefaults(&config.Config, defaults, params)
 	return config, nil
 }
 
-// applyDefaults sets what every connection of quotad has.
+// applyDefaults sets the common settings of all connections of quotad.
 func applyDefaults(config *pgconn.Config, defaults, params map[string]string) {
 	for _, some := range []map[string]string{sessionDefaults, defaults} {
 		for name, value := range some {
@@ -63,26 +62,25 @@ func applyDefaults(config *pgconn.Config, defaults, params map[string]string) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = defaultConnectTimeout
 	}
-	// A host that vanished (no reset, no answer) is noticed in about 30 s
-	// where no deadline does it sooner.
+	// A host that vanished without a reset is noticed in about 30 s if no deadline detects it earlier.
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}
 	config.DialFunc = dialer.DialContext
-	// With several hosts only the one that takes writes is of use.
+	// If there are several hosts, only the host that accepts writes is useful.
 	if severalHosts(config) && config.ValidateConnect == nil {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	config.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool {
 		countError(err)
-		// After a failover the old primary may live on as a standby: drop its
-		// connections, so that the next attempt looks for the new one.
+		// After a failover the old primary may continue as a standby. Its connections are dropped, so that the
+		// next attempt finds the new primary.
 		const readOnlyTransaction = "25006"
 		return !strings.EqualFold(err.Severity, "FATAL") && err.Code != readOnlyTransaction
 	}
 }
 
-// hasParam looks a setting up as the server does, whatever its case.
+// hasParam reports whether a setting exists. Like the server, it ignores the case of the name.
 func hasParam(params map[string]string, name string) bool {
 	for have := range params {
 		if strings.EqualFold(have, name) {
@@ -92,8 +90,8 @@ func hasParam(params map[string]string, name string) bool {
 	return false
 }
 
-// severalHosts tells a list of hosts from pgx's other fallbacks, which try one
-// host with and without TLS.
+// severalHosts distinguishes a list of hosts from pgx's other fallbacks, which try one host with and without
+// TLS.
 func severalHosts(config *pgconn.Config) bool {
 	for _, f := range config.Fallbacks {
 		if f.Host != config.Host || f.Port != config.Port {
@@ -103,8 +101,8 @@ func severalHosts(config *pgconn.Config) bool {
 	return false
 }
 
-// eachOnce is an error whose text has no line twice: pgx lists a host twice that it tried with
-// and without TLS.
+// eachOnce is an error whose text contains no line twice, because pgx lists a host twice if it tried the host
+// with and without TLS.
 type eachOnce struct{ error }
 
 func (e eachOnce) Unwrap() error { return e.error }
@@ -122,8 +120,8 @@ func (e eachOnce) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Redact returns databaseURL for a log or a message. It leaves out the password, and the
-// options, which may hold secrets too. It shows nothing of a URL that cannot be read.
+// Redact returns databaseURL for a log or a message. It omits the password, and the options, which may contain
+// secrets, too. It shows nothing of a URL that cannot be parsed.
 func Redact(databaseURL string) string {
 	text, err := textOf(databaseURL)
 	if err != nil {
@@ -153,9 +151,8 @@ func hostPort(host string, port uint16) string {
 // passwordWord finds the password in key=value words.
 var passwordWord = regexp.MustCompile(`(?i)(pass(?:word|phrase|file)?)\s*=\s*('(?:[^'\\]|\\.)*'?|(?:[^\s\\&]|\\.)*)`)
 
-// badURL says why a URL cannot be read, without a risk to the password. In a URL that net/url
-// cannot parse nobody can tell where the password begins and ends. So it repeats nothing of
-// such a URL.
+// badURL returns an error with the reason why a URL cannot be parsed. In a URL that net/url cannot parse, the
+// position of the password is unknown, so the error repeats nothing of such a URL.
 func badURL(databaseURL string, err error) error {
 	const shape = "expected postgres://user:password@host:5432/database (several hosts with commas; special characters in the password as %XX) or key=value words"
 	if strings.Contains(databaseURL, "://") {
@@ -164,7 +161,7 @@ func badURL(databaseURL string, err error) error {
 	var parseErr *pgconn.ParseConfigError
 	reason := err.Error()
 	if errors.As(err, &parseErr) {
-		// pgx repeats the whole string first; only what follows is wanted.
+		// pgx first repeats the whole string. Only the text after it is used.
 		if at := strings.LastIndex(reason, "`: "); at >= 0 {
 			reason = reason[at+len("`: "):]
 		}

@@ -14,16 +14,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// filePrefix begins a database URL that is in a file: file:/run/secrets/database-url.
+// filePrefix is the prefix of a database URL that is stored in a file, such as file:/run/secrets/database-url.
 const filePrefix = "file:"
 
-// maxURLFile bounds what is read of such a file, in bytes.
+// maxURLFile is the maximum number of bytes that are read from such a file.
 const maxURLFile = 64 << 10
 
-// InFile is a database URL that is the text of a file. The file is read for each new connection.
+// InFile returns a database URL that refers to a file. The file contains the actual URL and is read for each new
+// connection.
 func InFile(path string) string { return filePrefix + path }
 
-// textOf returns the text of a database URL, from the file that it names.
+// textOf returns the text of a database URL, from a file if the URL refers to a file.
 func textOf(databaseURL string) (string, error) {
 	path, inFile := strings.CutPrefix(databaseURL, filePrefix)
 	if !inFile {
@@ -44,18 +45,19 @@ func textOf(databaseURL string) (string, error) {
 	return "", fmt.Errorf("%w: %s is empty", ErrBadURL, path)
 }
 
-// login is what connections are made with. Each new connection reads all of it again: the URL's
-// file, the file of passwords, certificates and their keys. So those may change while quotad runs.
+// login contains the data for new connections. Each new connection reads all files again: the URL's file, the
+// password file, certificates and their keys. Therefore these files may change while quotad runs.
 type login struct {
 	url      string
-	defaults map[string]string // settings of the session, where the URL has none
-	params   map[string]string // settings that win over the URL's
+	defaults map[string]string // session settings that the URL may override
+	params   map[string]string // settings that override the URL's
 
-	last atomic.Pointer[pgx.ConnConfig] // that could be read
+	last atomic.Pointer[pgx.ConnConfig] // last valid configuration
 }
 
-// config reads how to connect now. Where it cannot be read, the last one counts: of two files one
-// may have been replaced already, and the other not yet. again is why it could not be read.
+// config reads the current configuration of connections. If it cannot be read, config returns the last valid
+// one, because one of two files may have been replaced earlier than the other. again is the error of the failed
+// read.
 func (l *login) config() (config *pgx.ConnConfig, again, err error) {
 	config, err = parse(l.url, l.defaults, l.params)
 	if err == nil {
@@ -68,8 +70,8 @@ func (l *login) config() (config *pgx.ConnConfig, again, err error) {
 	return nil, nil, err
 }
 
-// connect makes a connection. Without a deadline in ctx there is one of connect_timeout for each
-// host, plus a second.
+// connect opens a connection. If ctx has no deadline, the deadline is connect_timeout for each host, plus a
+// second.
 func (l *login) connect(ctx context.Context) (*pgx.Conn, error) {
 	config, again, err := l.config()
 	if err != nil {
@@ -88,21 +90,21 @@ func (l *login) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// Connector returns a function that opens connections of the caller's own, such as those of an
-// engine's lanes. params are settings of its sessions, for instance
-// plan_cache_mode=force_generic_plan; they win over the URL's. Several hosts are tried in order
-// until one takes writes. Errors to branch on: ErrBadURL, ErrTransactionPooler.
+// Connector returns a function that opens separate connections, such as the connections of an engine's lanes.
+// params are session settings, for instance plan_cache_mode=force_generic_plan, and override the URL's settings.
+// Several hosts are tried in order until one accepts writes. Errors to branch on: ErrBadURL,
+// ErrTransactionPooler.
 func Connector(databaseURL string, params map[string]string) func(context.Context) (*pgx.Conn, error) {
 	l := &login{url: databaseURL, params: maps.Clone(params)}
 	return l.connect
 }
 
-// Connect opens one connection as Connector does.
+// Connect opens one connection like Connector's function.
 func Connect(ctx context.Context, databaseURL string, params map[string]string) (*pgx.Conn, error) {
 	return Connector(databaseURL, params)(ctx)
 }
 
-// CloseConn ends a connection politely, within a second.
+// CloseConn closes a connection gracefully within a second.
 func CloseConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

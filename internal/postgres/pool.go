@@ -12,32 +12,32 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Bounds of a pool where the URL (pool_max_conns=…) and the options say
-// nothing. The hot path has connections of its own and needs no pool.
+// The limits of a pool if neither the URL (pool_max_conns=…) nor the options specify them. The hot path has
+// separate connections and needs no pool.
 const (
 	defaultMaxConns         = 8
-	maxConnLifetime         = time.Hour // so that new connections follow a load balancer's changes
+	maxConnLifetime         = time.Hour // so that new connections follow changes of a load balancer
 	maxConnIdleTime         = 5 * time.Minute
 	healthCheckPeriod       = 15 * time.Second
-	trustedFor              = time.Second // how long an idle connection needs no round trip to be trusted
+	trustedFor              = time.Second // time for which an idle connection is trusted without a round trip
 	defaultStatementTimeout = 30 * time.Second
 )
 
-// PoolOptions configure Open; the zero value is usual.
+// PoolOptions are the options of Open. The zero value is the usual configuration.
 type PoolOptions struct {
-	MaxConns int32 // 0: the URL's pool_max_conns, else 8
-	// StatementTimeout is the server's own deadline for each statement, and a
-	// guard for those whose caller is gone. 0 is 30 s, negative is none.
+	MaxConns int32 // 0 means the URL's pool_max_conns, or 8 without it
+	// StatementTimeout is the server's deadline for each statement, which also ends statements whose caller is
+	// gone. 0 means 30 s, and a negative value means no deadline.
 	StatementTimeout time.Duration
-	// Params are settings of the sessions; they win over the URL's.
+	// Params are session settings, which override the URL's.
 	Params map[string]string
-	// Serving: while the pool has a connection, MigrateDown is refused.
+	// Serving makes MigrateDown fail while the pool has a connection.
 	Serving bool
 }
 
-// Open makes a connection pool for databaseURL. It does not wait for the database, which may
-// be out of reach for now. Only a URL that cannot be read is an error (ErrBadURL). Of several
-// hosts the one that takes writes is used.
+// Open returns a connection pool for databaseURL. It does not wait for the database, which may be out of reach.
+// The only error is ErrBadURL, for a URL that cannot be parsed. If there are several hosts, the pool uses the
+// host that accepts writes.
 func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.Pool, error) {
 	text, err := textOf(databaseURL)
 	if err != nil {
@@ -54,8 +54,8 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	ms := func(d time.Duration) string { return strconv.FormatInt(max(d, 0).Milliseconds(), 10) }
 	login := &login{url: databaseURL, params: maps.Clone(opts.Params), defaults: map[string]string{
 		"statement_timeout": ms(timeout),
-		// A transaction left open by a lost caller would hold its locks and
-		// keep dead rows of hot tables alive.
+		// If a lost caller left a transaction open, the transaction would keep its locks and the dead rows of
+		// hot tables.
 		"idle_in_transaction_session_timeout": ms(defaultStatementTimeout),
 	}}
 	if config.ConnConfig, _, err = login.config(); err != nil {
@@ -64,7 +64,7 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	config.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
 		now, _, err := login.config()
 		if err == nil {
-			now.Tracer = conn.Tracer // what the program has set stays
+			now.Tracer = conn.Tracer // keep the program's tracer
 			*conn = *now
 		}
 		return err
@@ -98,8 +98,7 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	return pool, nil
 }
 
-// ConnectLike opens a connection like those of a pool of Open's, under a name of its own
-// (application_name).
+// ConnectLike opens a connection with the configuration of a pool from Open, but with another application_name.
 func ConnectLike(ctx context.Context, pool *pgxpool.Pool, name string) (*pgx.Conn, error) {
 	config := pool.Config()
 	if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
@@ -118,9 +117,9 @@ func ConnectLike(ctx context.Context, pool *pgxpool.Pool, name string) (*pgx.Con
 	return conn, nil
 }
 
-// doubtful reports whether an idle connection may be dead, so that a round trip has to show it. A
-// server that restarts closes the connections of all pools. Without the look each of them would
-// fail one request first.
+// doubtful reports whether an idle connection may be dead, so that a round trip must check it. A server that
+// restarts closes the connections of all pools. Without the check, each of these connections would fail one
+// request.
 func doubtful(_ context.Context, of pgxpool.ShouldPingParams) bool {
 	return of.IdleDuration > trustedFor || hasSpoken(of.Conn.PgConn().Conn())
 }

@@ -27,7 +27,7 @@ func showCustomer(c *plans.Customer) client.Customer {
 	return body
 }
 
-// Check returns what is wrong with the body by itself.
+// Check returns the faults of the body by itself.
 func (in *customerRequest) Check() (bad model.FieldErrors) {
 	if in.Change != "" && in.Change != plans.ChangeNow && in.Change != plans.ChangeLimitsNow {
 		bad = append(bad, model.FieldError{Field: "change", Detail: `must be "now" or "limits_now", or left out where neither plan costs anything`})
@@ -57,7 +57,7 @@ func (s *Room) getCustomer(c *serve.Call) (*plans.Customer, error) {
 	return s.Store.GetCustomer(c.Ctx(), c.Key)
 }
 
-// maxSearch is the length of the longest search, in characters: that of a name.
+// maxSearch is the maximum length of a search in characters. It equals the maximum length of a name.
 const maxSearch = 200
 
 func (s *Room) listCustomers(c *serve.Call) (*plans.List[*plans.Customer], error) {
@@ -75,7 +75,7 @@ func (s *Room) listCustomers(c *serve.Call) (*plans.List[*plans.Customer], error
 	return s.Store.FindCustomers(c.Ctx(), search, c.Query.Page())
 }
 
-// archiveCustomer returns the customer if what identifies a person was to be erased, too.
+// archiveCustomer archives a customer. It returns the customer if the request also erases personal data.
 func (s *Room) archiveCustomer(c *serve.Call) (*plans.Customer, error) {
 	if c.Flag("erase") {
 		return s.Store.EraseCustomer(c.Ctx(), c.Key)

@@ -30,7 +30,7 @@ func (s *Room) listOverrides(c *serve.Call) (*plans.List[*plans.Override], error
 
 func (s *Room) overrideRoutes() []serve.Route {
 	const overrides, one = "/v1/customers/{key}/overrides", "/v1/customers/{key}/overrides/{limit}"
-	none := client.OverrideRequest{Limit: model.NoLimit} // which is refused; 0 would mean a closed limit
+	none := client.OverrideRequest{Limit: model.NoLimit} // A missing limit is refused; 0 would mean a closed limit
 	return serve.Tagged("Customers",
 		serve.Put(apidoc.Supporters, one, "overrides.put", "Override a limit for a customer", s.putOverride, showOverride).Defaults(none).Fails(refused...),
 		serve.Delete(apidoc.Supporters, one, "overrides.delete", "End an override", s.deleteOverride).Fails(refused...),

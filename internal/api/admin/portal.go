@@ -16,11 +16,11 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Portal is what links into the portal may hold.
+// Portal contains the settings of links into the portal.
 type Portal struct {
-	URL           string   // of this service, to which /portal is appended
-	Origins       []string // of sites that may show the portal in a frame
-	ReturnOrigins []string // of sites that the portal may lead back to
+	URL           string   // the public URL of this service, to which /portal is appended
+	Origins       []string // origins of sites that may show the portal in a frame
+	ReturnOrigins []string // origins of sites to which the portal may link back
 }
 
 func (s *Room) portalRoutes() []serve.Route {
@@ -30,14 +30,14 @@ func (s *Room) portalRoutes() []serve.Route {
 
 type portalRequest client.PortalRequest
 
-// portalPath is a page of the portal that can be looked at: no file, no stream, and no address that does
-// something.
+// portalPath matches the pages of the portal that a link may open. It matches no files, no streams, and no
+// addresses that change anything.
 var portalPath = regexp.MustCompile(`^/portal(/usage|/refusals|/plan|/invoices(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(/lines/[0-9]+)?)?)?(\?[A-Za-z0-9._~%&=:+-]*)?$`)
 
-// maxPath is the length of the longest path of a link, bytes.
+// maxPath is the maximum length of a link's path, in bytes.
 const maxPath = 200
 
-// isPortalPage reports whether a link may open a path: a page of the portal, with a query that can be read.
+// isPortalPage reports whether a link may open a path, which must be a page of the portal with a valid query.
 func isPortalPage(path string) bool {
 	_, query, _ := strings.Cut(path, "?")
 	values, err := url.ParseQuery(query)
@@ -72,7 +72,7 @@ func (in *portalRequest) check(p *Portal) (bad model.FieldErrors) {
 	return bad
 }
 
-// originOf is the origin of a URL, as settings write one, or empty.
+// originOf returns the origin of a URL in the form that settings use, or an empty string.
 func originOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > 2000 || u.Host == "" || u.User != nil {

@@ -1,7 +1,7 @@
-// Package admin is what admins write: meters, plans, customers, overrides, keys, test clocks, and
-// links into the portal.
+// Package admin serves the resources that admins write: meters, plans, customers, overrides, keys, test clocks,
+// and links into the portal.
 //
-// It reads requests and asks the store. It must never hold rules about limits or plans.
+// It reads requests and calls the store. It must never contain rules about limits or plans.
 package admin
 
 import (
@@ -11,16 +11,16 @@ import (
 	"quotad/internal/api/serve"
 )
 
-// Room serves the routes of what admins write.
+// Room serves the routes of the resources that admins write.
 type Room struct {
 	*serve.Server
 	Portal Portal
 }
 
-// refused are the problems of what is missing, or cannot be as it is asked for.
+// refused lists the problems of resources that are missing or in conflict with the request.
 var refused = []*problem.Kind{problem.KindNotFound, problem.KindConflict}
 
-// Routes are those of the room. A nil Room describes them.
+// Routes returns the routes of the room. A nil Room only describes the routes.
 func (s *Room) Routes() []serve.Route {
 	return slices.Concat(s.meterRoutes(), s.planRoutes(), s.customerRoutes(), s.scheduledRoutes(), s.planRequestRoutes(), s.overrideRoutes(),
 		s.clockRoutes(), s.keyRoutes(), s.portalRoutes())

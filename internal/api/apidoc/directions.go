@@ -13,11 +13,12 @@ import (
 	"quotad/internal/api/respond"
 )
 
-// Clients send requests and receive responses, and each direction has rules of its own. A request with a member that quotad
-// does not know is refused, so schemas of requests are closed. A response may get further members and values in a later
-// version, so its schemas are open. A type that goes in both directions has two schemas, and that of requests ends in Input.
+// Requests and responses have different rules. A request with a member that quotad does not know is refused, so
+// the schemas of requests are closed. A later version may add members and values to a response, so the schemas
+// of responses are open. A type that is used in both directions has two schemas, and the name of the request
+// schema ends in Input.
 
-// openResponses opens the schemas of responses, and names the values that texts of them have today.
+// openResponses opens the schemas of responses and lists the values that their texts may have in this version.
 func openResponses(schemas map[string]*huma.Schema, events []string) {
 	for _, name := range []string{"LimitState", "QuotaLimit", "PlayLimit"} {
 		for _, property := range []string{"algorithm", "mode"} {
@@ -58,8 +59,8 @@ func values(words []string) (all []any) {
 	return all
 }
 
-// open admits unknown members, and unknown values of an enum. The known values become x-extensible-enum, which keeps
-// generators from making a closed type.
+// open admits unknown members and unknown enum values. It lists the known values in x-extensible-enum, so that
+// generators do not create a closed type.
 func open(s *huma.Schema) {
 	if s.AdditionalProperties == false {
 		s.AdditionalProperties = nil
@@ -86,7 +87,7 @@ func extend(s *huma.Schema, name string, value any) {
 	s.Extensions[name] = value
 }
 
-// each calls do with the schemas within a schema.
+// each calls do for every schema that is nested in a schema.
 func each(s *huma.Schema, do func(*huma.Schema)) {
 	for _, p := range s.Properties {
 		do(p)
@@ -102,7 +103,7 @@ func each(s *huma.Schema, do func(*huma.Schema)) {
 	}
 }
 
-// describeFeatures adds what the type of features cannot say: what a feature may be.
+// describeFeatures adds the types that a feature may have, which the Go type cannot express.
 func describeFeatures(s *huma.Schema) {
 	if features := s.Properties["features"]; features != nil {
 		features.AdditionalProperties = &huma.Schema{AnyOf: []*huma.Schema{
@@ -111,7 +112,7 @@ func describeFeatures(s *huma.Schema) {
 	}
 }
 
-// describeRequests adds the bodies of requests to the operations of the document.
+// describeRequests adds the request bodies to the operations of the document.
 func describeRequests(doc *huma.OpenAPI, list []Operation, schemas huma.Registry) {
 	requests := huma.NewMapRegistry(schemasAt, func(t reflect.Type, hint string) string {
 		name := schemaName(t, hint)
@@ -144,10 +145,11 @@ func describeRequests(doc *huma.OpenAPI, list []Operation, schemas huma.Registry
 	}
 }
 
-// tellDefaults moves defaults into descriptions: generators take a member that has a default for one that is always there.
+// tellDefaults moves defaults into descriptions, because generators treat a member with a default as always
+// present.
 func tellDefaults(s *huma.Schema) {
 	if s.Default != nil {
-		value := reflect.Indirect(reflect.ValueOf(s.Default)) // of a pointer its value: the schema has the field's own type
+		value := reflect.Indirect(reflect.ValueOf(s.Default)) // a pointer's value, because the schema has the field's type
 		s.Description = strings.TrimSpace(fmt.Sprintf("%s Default: `%v`.", s.Description, value))
 		s.Default = nil
 	}
@@ -155,14 +157,14 @@ func tellDefaults(s *huma.Schema) {
 	each(s, tellDefaults)
 }
 
-// operation is the one of a method.
+// operation returns the operation of a method.
 func operation(of *huma.PathItem, method string) *huma.Operation {
 	return map[string]*huma.Operation{
 		"GET": of.Get, "PUT": of.Put, "POST": of.Post, "DELETE": of.Delete, "PATCH": of.Patch,
 	}[method]
 }
 
-// webhooks describes the requests that quotad sends, by the types of events.
+// webhooks describes the requests that quotad sends, by event type.
 func webhooks(events []string) map[string]*huma.PathItem {
 	all := map[string]*huma.PathItem{}
 	for _, name := range events {

@@ -1,7 +1,6 @@
-// Package apidoc owns what clients read of the API: the OpenAPI 3.1 document, and the page of
-// /docs. Both are made from one list of operations, with an example of each, and from the Go
-// types that serve them.
+// Package apidoc owns the documentation of the API for clients: the OpenAPI 3.1 document and the page /docs.
+// Both are generated from one list of operations with an example for each, and from the Go types that serve
+// them.
 //
-// It serves no request, and never knows who does. Nothing is described here that is not in
-// the list that it is given.
+// The package serves no requests and must never know the server. It describes only the operations in its list.
 package apidoc

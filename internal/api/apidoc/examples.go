@@ -2,16 +2,15 @@ package apidoc
 
 import "quotad/internal/api/respond"
 
-// Example is what an operation's documentation shows: the key or id in its path, its body
-// and its answer. They go into the OpenAPI document, which is validated with them, and
-// the requests are sent by a test.
+// Example is the example in an operation's documentation: the key or id in the path, the request body and the
+// response. The OpenAPI document contains the examples and is validated with them. A test sends the requests.
 type Example struct {
 	Path, Query, Request, Response string
-	Headers                        []string // names and values, in turns
+	Headers                        []string // alternating names and values
 }
 
-// Examples are those of all operations, by the operation's id. On the demo of
-// quotad serve --demo the requests can be pasted as they are.
+// Examples contains the examples of all operations, by operation id. The requests can be pasted unchanged on the
+// demo of quotad serve --demo.
 var Examples = map[string]Example{
 	"hits.authorize": {Query: "?meter=requests", Headers: []string{"X-Quotad-Customer", "acme"}},
 	"hits.create": {

@@ -29,11 +29,11 @@ const invoiceExample = `{
   "paid_at": null, "reference": null, "void_reason": null, "reason": null
 }`
 
-// partlyPaidExample is that invoice after a part of it was paid.
+// partlyPaidExample is invoiceExample after a partial payment.
 var partlyPaidExample = strings.Replace(invoiceExample, `"paid_minor": 0, "open_minor": 2499, "payments": [],`, `"paid_minor": 1000, "open_minor": 1499,
   "payments": [{"n": 1, "at": "2026-11-12T09:30:00.123456Z", "amount_minor": 1000, "kind": "payment", "reference": "transfer of 12 November"}],`, 1)
 
-// paidByCreditsExample is that invoice after credits paid all of it.
+// paidByCreditsExample is invoiceExample after credits paid the whole invoice.
 var paidByCreditsExample = strings.NewReplacer(`"status": "finalized"`, `"status": "paid"`, `"paid_minor": 0, "open_minor": 2499, "payments": [],`,
 	`"paid_minor": 2499, "open_minor": 0,
   "payments": [{"n": 1, "at": "2026-11-12T09:30:00.123456Z", "amount_minor": 2499, "kind": "credits", "reference": null}],`,
@@ -61,7 +61,7 @@ const sellerExample = `{
   "prefix": "Q-", "credit_note_prefix": "N-", "next_number": 100
 }`
 
-// accountExamples are those of accounts, prices of customers' own and sellers.
+// accountExamples contains the examples of accounts, prices of a customer's own, and sellers.
 var accountExamples = map[string]Example{
 	"billing.put": {
 		Path: "acme",
@@ -104,7 +104,7 @@ var accountExamples = map[string]Example{
 	},
 }
 
-// billingExamples are those of invoices, charges and credits.
+// billingExamples contains the examples of invoices, charges and credits.
 var billingExamples = map[string]Example{
 	"invoices.listForCustomer": {Path: "acme", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
 	"invoices.upcoming":        {Path: "acme", Response: invoiceExample},

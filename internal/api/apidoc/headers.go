@@ -12,7 +12,7 @@ import (
 	"quotad/internal/api/problem"
 )
 
-// headers are the headers of responses, which the document has once and responses refer to.
+// headers contains the response headers. The document defines each header once, and responses refer to it.
 var headers = map[string]*huma.Param{
 	"X-Request-Id":     header("The request's own X-Request-Id, if the request has a valid one. Otherwise quotad makes one. Logs and the audit name it.", textOf("req_5XQ4ZC7K2M3ABCDE_1")),
 	"ETag":             header("The version of what the response shows. Send it in If-Match to replace exactly this version.", textOf(`"3"`)),
@@ -34,7 +34,7 @@ var headers = map[string]*huma.Param{
 	"X-RateLimit-Reset":     header("When that limit resets: seconds from now, Unix time or milliseconds, as `--rate-limit-reset` defines it.", wholeOf(3600)),
 }
 
-// quotaHeaders are those of responses that show limits.
+// quotaHeaders lists the headers of responses that show limits.
 var quotaHeaders = []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
 func header(doc string, s *huma.Schema) *huma.Param { return &huma.Param{Description: doc, Schema: s} }
@@ -43,7 +43,7 @@ func textOf(example string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Examples: []any{example}}
 }
 
-// oneOf is a text of which the document has the values of today.
+// oneOf returns the schema of a text and lists the text's values in this version.
 func oneOf(words ...string) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeString}
 	extend(s, extensibleEnum, values(words))
@@ -54,8 +54,8 @@ func wholeOf(example int64) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Format: "int64", Examples: []any{example}}
 }
 
-// describeHeaders adds to the responses of an operation the headers that they may have. versioned: what the operation shows
-// has an ETag.
+// describeHeaders adds to the responses of an operation the headers that they may have. versioned reports that
+// the resource has an ETag.
 func describeHeaders(op *huma.Operation, of *Operation, versioned bool) {
 	for status, r := range op.Responses {
 		r.Headers = map[string]*huma.Param{}
@@ -84,7 +84,8 @@ func describeHeaders(op *huma.Operation, of *Operation, versioned bool) {
 	}
 }
 
-// showsLimits reports whether the body of a response shows how each limit stands. Its headers do, too.
+// showsLimits reports whether a response body shows the state of limits. If so, the response headers show this
+// state, too.
 func showsLimits(body reflect.Type) bool {
 	if body == nil {
 		return false
@@ -93,13 +94,13 @@ func showsLimits(body reflect.Type) bool {
 	return ok && f.Type == reflect.TypeFor[[]client.LimitState]()
 }
 
-// waits reports whether problems of a status may carry Retry-After.
+// waits reports whether problems with a status may have a Retry-After header.
 func waits(of *Operation, status int) bool {
 	return slices.ContainsFunc(of.allProblems(), func(k *problem.Kind) bool { return k.Status == status && k.Waits() })
 }
 
-// versioned reports which operations answer with an ETag: those at a path whose write takes If-Match, and each other GET of
-// what such a path shows.
+// versioned returns a function that reports whether an operation's response has an ETag. An ETag is returned at
+// every path that has a write with If-Match, and by every other GET of the same resource.
 func versioned(list []Operation) func(*Operation) bool {
 	paths, shown := map[string]bool{}, map[reflect.Type]bool{}
 	for i := range list {

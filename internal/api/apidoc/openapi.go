@@ -19,19 +19,19 @@ import (
 	"quotad/internal/api/respond"
 )
 
-// A Document describes operations, for programs and for people.
+// Document describes operations for programs and for people.
 type Document struct {
 	list    []Operation
 	openAPI *huma.OpenAPI
 }
 
-// New describes operations, in their order, of a program of that version, and the events that its webhooks send. publicURL
-// is where the operations are served; it may be empty.
+// New describes operations in their order and the events of webhooks. version is the program's version.
+// publicURL is the URL at which the operations are served; it may be empty.
 func New(list []Operation, events []string, version, publicURL string) *Document {
 	return &Document{list: list, openAPI: openAPI(list, events, version, publicURL)}
 }
 
-// OpenAPI writes the document as OpenAPI, its members in a fixed order and indented.
+// OpenAPI returns the indented OpenAPI document with its members in a fixed order.
 func (d *Document) OpenAPI() []byte {
 	raw, err := d.openAPI.MarshalJSON()
 	if err != nil {
@@ -46,8 +46,8 @@ func (d *Document) OpenAPI() []byte {
 
 const schemasAt = "#/components/schemas/"
 
-// openAPI describes operations as OpenAPI 3.1. huma makes the schemas from the Go types; it
-// serves nothing, as it would not tell 400 from 422, nor keep integers exact.
+// openAPI describes operations as OpenAPI 3.1. huma only generates the schemas from the Go types. It serves no
+// requests, because it neither distinguishes 400 from 422 nor keeps integers exact.
 func openAPI(list []Operation, events []string, version, publicURL string) *huma.OpenAPI {
 	schemas := huma.NewMapRegistry(schemasAt, schemaName)
 	doc := &huma.OpenAPI{
@@ -86,7 +86,7 @@ func openAPI(list []Operation, events []string, version, publicURL string) *huma
 	return doc
 }
 
-// describeResponses adds the operations to the document, with all but the bodies of their requests.
+// describeResponses adds the operations to the document without their request bodies.
 func describeResponses(doc *huma.OpenAPI, list []Operation, schemas huma.Registry) {
 	hasETag := versioned(list)
 	for i := range list {
@@ -107,7 +107,8 @@ func describeResponses(doc *huma.OpenAPI, list []Operation, schemas huma.Registr
 	describeEvent(schemas)
 }
 
-// arraysAreNotNull: huma takes Go's nil slices for nulls, which are never sent.
+// arraysAreNotNull removes null from the types of arrays. huma derives null from Go's nil slices, but quotad
+// never sends null for an array.
 func arraysAreNotNull(s *huma.Schema) {
 	for _, p := range s.Properties {
 		if p.Type == huma.TypeArray {
@@ -116,7 +117,7 @@ func arraysAreNotNull(s *huma.Schema) {
 	}
 }
 
-// describe is one operation of the document.
+// describe returns one operation of the document.
 func describe(of *Operation, schemas huma.Registry) *huma.Operation {
 	op := &huma.Operation{
 		OperationID: of.ID, Method: of.Method, Path: of.Pattern, Summary: of.Summary, Description: Texts[of.ID],
@@ -149,7 +150,7 @@ func describe(of *Operation, schemas huma.Registry) *huma.Operation {
 	return op
 }
 
-// parameters are those of the path, the query and the headers.
+// parameters returns the parameters of the path, the query and the headers.
 func parameters(of *Operation) []*huma.Param {
 	var params []*huma.Param
 	for part := range strings.SplitSeq(of.Pattern, "/") {
@@ -197,7 +198,7 @@ func parameters(of *Operation) []*huma.Param {
 	return params
 }
 
-// pathDoc says what a parameter of the path is. A test fails for one that has no words here.
+// pathDoc returns the description of a path parameter. A test fails for a parameter without a description.
 func pathDoc(of *Operation, name string) string {
 	switch {
 	case strings.HasPrefix(of.Pattern, "/v1/invoices/{id}/payments/") && name == "n":
@@ -234,7 +235,7 @@ func pathDoc(of *Operation, name string) string {
 	return ""
 }
 
-// exampleOf is an example as JSON; nil when there is none.
+// exampleOf returns an example as JSON, or nil if there is no example.
 func exampleOf(text string) any {
 	if text == "" {
 		return nil
@@ -249,13 +250,13 @@ func content(media string, s *huma.Schema) map[string]*huma.MediaType {
 func success(of *Operation, status int, schemas huma.Registry) *huma.Response {
 	response := &huma.Response{Description: http.StatusText(status)}
 	switch {
-	case status == http.StatusNoContent: // beside a status that has a body
+	case status == http.StatusNoContent: // the operation has another success status with a body
 	case of.Response != nil:
 		schema := schemas.Schema(of.Response, true, "")
 		if of.Preview != nil && status == http.StatusOK {
 			schema = &huma.Schema{
 				OneOf: []*huma.Schema{schema, schemas.Schema(of.Preview, true, "")},
-				// A discriminator needs a member that both have.
+				// There is no discriminator, because a discriminator needs a member that both schemas have.
 				Description: "With `preview=true` a Line, which has the member n. Otherwise an Adjustment, which has no n.",
 			}
 		}
@@ -268,7 +269,7 @@ func success(of *Operation, status int, schemas huma.Registry) *huma.Response {
 	return response
 }
 
-// addProblem documents a problem; kinds of one status share a response.
+// addProblem documents a problem. Problems with the same status share one response.
 func addProblem(responses map[string]*huma.Response, k *problem.Kind, schema *huma.Schema) {
 	status := strconv.Itoa(k.Status)
 	about := fmt.Sprintf("%s (%s)", k.Title, k.TypeURI())
@@ -280,7 +281,7 @@ func addProblem(responses map[string]*huma.Response, k *problem.Kind, schema *hu
 	}
 }
 
-// also adds one case to the cases of a response: two or more are a list.
+// also adds a case to the description of a response. Two or more cases become a list.
 func also(description, about string) string {
 	if !strings.HasPrefix(description, "- ") {
 		description = "- " + description
@@ -288,7 +289,7 @@ func also(description, about string) string {
 	return description + "\n- " + about
 }
 
-// refusals documents what a refused hit or reservation answers: 429, or as deny_status says.
+// refusals documents the response for a refused hit or reservation, which is 429 or the status in deny_status.
 func refusals(responses map[string]*huma.Response, of *Operation, schemas huma.Registry) {
 	refusal := schemas.Schema(reflect.TypeFor[client.Refusal](), true, "")
 	other := schemas.Schema(reflect.TypeFor[client.Problem](), true, "")
@@ -300,7 +301,8 @@ func refusals(responses map[string]*huma.Response, of *Operation, schemas huma.R
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
 	if admitted := responses["200"]; admitted != nil {
 		if body := admitted.Content["application/json"]; body != nil {
-			// Generators that read one media type of a response read this. The member allowed tells the bodies apart.
+			// Some generators read only this media type of a response. The member allowed distinguishes the
+			// bodies.
 			body.Schema = &huma.Schema{OneOf: []*huma.Schema{body.Schema, refusal}}
 		}
 		maps.Copy(admitted.Content, refused(http.StatusOK))
@@ -312,8 +314,8 @@ func refusals(responses map[string]*huma.Response, of *Operation, schemas huma.R
 	responses["403"].Description = also(responses["403"].Description, "Refused, with `deny_status=403`")
 }
 
-// orProblem is a problem of its own schema, or another problem that the operation answers with the status, if there is one: type
-// tells which.
+// orProblem returns the schema of a response that is either a problem with its own schema or another problem
+// with the same status, if the operation has one. The member type distinguishes the two.
 func orProblem(of *Operation, status int, own *huma.Schema, kind *problem.Kind, other *huma.Schema) *huma.Schema {
 	by := &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{kind.TypeURI(): own.Ref}}
 	for _, k := range of.allProblems() {
@@ -330,8 +332,7 @@ func orProblem(of *Operation, status int, own *huma.Schema, kind *problem.Kind, 
 	return &huma.Schema{AnyOf: []*huma.Schema{own, other}, Discriminator: by}
 }
 
-// schemaName turns a Go type's name into the document's: meterBody is Meter, and
-// List[…Meter] is MeterList.
+// schemaName returns the document's name for a Go type: Meter for meterBody, and MeterList for List[…Meter].
 func schemaName(t reflect.Type, hint string) string {
 	name := t.Name()
 	if t.Kind() == reflect.Pointer {
@@ -354,7 +355,8 @@ func capital(name string) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// describeAudit adds to the schema what the type cannot say: what was changed is an object, or null.
+// describeAudit adds to the schema of audit entries that the changed resource is an object or null, which the Go
+// type cannot express.
 func describeAudit(audit *huma.Schema) {
 	anything := &huma.Schema{AnyOf: []*huma.Schema{
 		{Type: huma.TypeString, Nullable: true},
@@ -369,7 +371,7 @@ func describeAudit(audit *huma.Schema) {
 	}
 }
 
-// orNull adds to a schema what its type cannot say: an object that may be null.
+// orNull adds to a schema that a member is an object or null, which the Go type cannot express.
 func orNull(of *huma.Schema, name string) {
 	is := of.Properties[name]
 	of.Properties[name] = &huma.Schema{
@@ -378,14 +380,14 @@ func orNull(of *huma.Schema, name string) {
 	}
 }
 
-// describeEvent adds to the schema what the type cannot say: what data has.
+// describeEvent adds the contents of data to the schema of events, which the Go type cannot express.
 func describeEvent(schemas huma.Registry) {
 	event, data := schemas.Map()["Event"], schemas.Schema(reflect.TypeFor[client.EventData](), true, "")
 	data.Description = event.Properties["data"].Description
 	event.Properties["data"] = data
 }
 
-// describePlans adds to the schema of a plan that is shown what its type cannot say: it has everything.
+// describePlans marks all members of a plan in a response as required, which the Go type cannot express.
 func describePlans(schemas map[string]*huma.Schema) {
 	shown := schemas["Plan"]
 	shown.Required = nil

@@ -11,31 +11,31 @@ import (
 	"quotad/internal/api/problem"
 )
 
-// An Operation is what clients are told of a route.
+// Operation is the documented part of a route.
 type Operation struct {
 	Method, Pattern string
 	Access          Access
 	Tag, ID         string
-	Summary         string          // its description is in operations.md
-	Params          []Param         // in the query
-	Headers         []Param         // that say what is asked
-	IDHeader        string          // in which an id is taken; empty: none is
-	KeyHeader       string          // in which the key may be, in place of Authorization; empty: in none
-	Request         reflect.Type    // nil: no body is read
-	RequestMedia    string          // of a request whose lines are JSON
-	Response        reflect.Type    // nil: no JSON body
-	Preview         reflect.Type    // what is answered with 200 in place of Response, if a parameter asks for it
-	Media           string          // of a body that is not JSON
-	Status          []int           // of success
-	Refusable       bool            // a refusal is answered as deny_status says
-	DoesNotFit      reflect.Type    // the problem does-not-fit with what it adds; nil: there is none
-	Problems        []*problem.Kind // beside those that all operations of its sort have
-	RefusedBy       []*problem.Kind // that are answered as deny_status says, too
+	Summary         string          // the description is in operations.md
+	Params          []Param         // query parameters
+	Headers         []Param         // request headers that are part of the request's meaning
+	IDHeader        string          // header that may contain the request's id; empty if there is none
+	KeyHeader       string          // header that may contain the key instead of Authorization; empty if there is none
+	Request         reflect.Type    // nil if no body is read
+	RequestMedia    string          // media type of a request with JSON lines
+	Response        reflect.Type    // nil if there is no JSON body
+	Preview         reflect.Type    // body of a 200 response that replaces Response if a parameter requests a preview
+	Media           string          // media type of a body that is not JSON
+	Status          []int           // success statuses
+	Refusable       bool            // a refusal has the status in deny_status
+	DoesNotFit      reflect.Type    // body of the problem does-not-fit; nil if the operation has no such problem
+	Problems        []*problem.Kind // problems that not all operations of its kind have
+	RefusedBy       []*problem.Kind // problems that deny_status also applies to
 
-	Sends map[int][]string // headers of its own, by the status of the answer
+	Sends map[int][]string // the operation's own response headers, by status
 }
 
-// allProblems are the operation's own and those that all of its sort have.
+// allProblems returns the operation's own problems and the problems that all operations of its kind have.
 func (op *Operation) allProblems() []*problem.Kind {
 	list := append([]*problem.Kind{}, op.Problems...)
 	if op.Access != Anyone {
@@ -43,7 +43,7 @@ func (op *Operation) allProblems() []*problem.Kind {
 			problem.KindNoSession, problem.KindReadOnly)
 	}
 	if op.Method != http.MethodGet {
-		list = append(list, problem.KindOutcomeUnknown, problem.KindTimeout) // a body is waited for, whether it is read or not
+		list = append(list, problem.KindOutcomeUnknown, problem.KindTimeout) // the server waits for every body
 	}
 	if op.Request != nil {
 		list = append(list, problem.KindNotJSON, problem.KindTooLarge, problem.KindMediaType, problem.KindInvalid)
@@ -51,16 +51,16 @@ func (op *Operation) allProblems() []*problem.Kind {
 	return append(list, problem.KindInvalid, problem.KindInternal)
 }
 
-// A Param is a parameter of the query.
+// Param is a parameter of the query.
 type Param struct {
 	Name, Type, Doc string
-	Names           string // all that begin so are this one; name is for people then
+	Names           string // prefix of the parameter's names; name is for people then
 	Required        bool
 	Enum            []string
-	Most            int64 // of an integer
+	Most            int64 // maximum of an integer
 }
 
-// Takes reports whether a parameter is given by this name.
+// Takes reports whether name is a name of the parameter.
 func (p *Param) Takes(name string) bool {
 	return p.Name == name || p.Names != "" && strings.HasPrefix(name, p.Names)
 }
@@ -85,22 +85,22 @@ func (p *Param) schema() *huma.Schema {
 	return s
 }
 
-// Access is which scopes of keys a route lets in, beside admin, which may do everything.
+// Access is the set of key scopes that may call a route. The scope admin may call every route.
 type Access int
 
-// What a route may let in.
+// Access levels of routes.
 const (
-	Anyone     Access = iota // no key
-	AdminOnly                // writes, and keys
-	Supporters               // what people do who help customers: overrides
+	Anyone     Access = iota // no key is required
+	AdminOnly                // admin writes and key management
+	Supporters               // work of people who help customers, such as overrides
 	Backends                 // hits
 	Readers                  // every GET of a customer, plan or meter, and metrics
-	EveryScope               // a customer's quota, usage and open reservations
+	EveryScope               // reads of a customer's quota, usage and open reservations
 )
 
 func (a Access) doc() string { return "Scope of the key: " + either(a.scopes(), "`") + "." }
 
-// Scopes names the scopes that a route lets in, admin too.
+// Scopes returns the names of the scopes that may call a route, including admin.
 func (a Access) Scopes() string {
 	all := a.scopes()
 	if a != AdminOnly {
@@ -109,7 +109,7 @@ func (a Access) Scopes() string {
 	return either(all, "")
 }
 
-// scopes are those that a route lets in; admin only where there is no other.
+// scopes returns the scopes that may call a route. It contains admin only if there is no other scope.
 func (a Access) scopes() []string {
 	switch a {
 	case Backends:
@@ -124,7 +124,7 @@ func (a Access) scopes() []string {
 	return []string{"admin"}
 }
 
-// either is "a, b or c", each word in quotes.
+// either returns a text such as "a, b or c" with each word in quotes.
 func either(words []string, quote string) string {
 	var all strings.Builder
 	for i, word := range words {

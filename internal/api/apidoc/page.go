@@ -19,10 +19,10 @@ var docsFiles embed.FS
 
 var docsTemplates = template.Must(template.New("docs.html").Funcs(template.FuncMap{"blocks": blocks}).ParseFS(docsFiles, "docs.html"))
 
-// docsPage is what the template of /docs shows.
+// docsPage is the data of the template of /docs.
 type docsPage struct {
 	Info     *huma.Info
-	URL      string // of the service, where it is known
+	URL      string // of the service, if it is known
 	Tags     []docsTag
 	Schemas  []docsSchema
 	Problems []docsProblem
@@ -37,9 +37,9 @@ type docsOperation struct {
 	*huma.Operation
 	Body     docsType
 	Curl     string
-	Response string // an example
+	Response string // example of the response
 	Answers  []docsAnswer
-	Problems []docsAnswer // what is answered beside those
+	Problems []docsAnswer // responses other than the documented success responses
 }
 
 type docsAnswer struct {
@@ -52,8 +52,8 @@ type docsProblem struct {
 	Status                 int
 }
 
-// Page makes the page of /docs: no scripts, nothing from elsewhere. url is where it is
-// served when the document names no server.
+// Page returns the page /docs, which has no scripts and loads nothing from other sites. url is used as the
+// server's address if the document names no server.
 func (d *Document) Page(url string) []byte {
 	page := docsPage{Info: d.openAPI.Info, URL: cmp.Or(url, "http://127.0.0.1:8080"), Problems: docsProblems(), Schemas: docsSchemas(d.openAPI)}
 	if len(d.openAPI.Servers) > 0 {
@@ -65,8 +65,8 @@ func (d *Document) Page(url string) []byte {
 	return renderPage("docs", page)
 }
 
-// ProblemPage documents one kind of problem: what its URI leads to; nil when there is none of
-// that name.
+// ProblemPage returns the page of a problem kind, to which the problem's type URI leads. It returns nil for an
+// unknown name.
 func ProblemPage(name string) []byte {
 	for _, p := range docsProblems() {
 		if p.Name == name {
@@ -76,7 +76,7 @@ func ProblemPage(name string) []byte {
 	return nil
 }
 
-// operations are those of one tag, in the order in which they were given.
+// operations returns the operations of one tag in their original order.
 func (d *Document) operations(tag string) (list []docsOperation) {
 	for _, item := range d.openAPI.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete} {
@@ -112,7 +112,7 @@ func docsOperationOf(op *huma.Operation) docsOperation {
 	return d
 }
 
-// curlLine is a line to paste, for the example of an operation.
+// curlLine returns a curl command to paste for the example of an operation.
 func curlLine(op *huma.Operation) string {
 	x := Examples[op.OperationID]
 	line := "curl "

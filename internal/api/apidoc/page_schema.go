@@ -10,10 +10,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// docsSchema is a schema as a table of its members.
+// docsSchema is a schema, shown as a table of its members.
 type docsSchema struct {
 	Name   string
-	Type   docsType // of what has no members
+	Type   docsType // type of a schema without members
 	Fields []docsField
 }
 
@@ -24,7 +24,7 @@ type docsField struct {
 	Rules             []string
 }
 
-// docsType is a type in words; where Link is set the word is a schema's name.
+// docsType is a readable type. A word with a Link is the name of a schema.
 type docsType []docsWord
 
 type docsWord struct {
@@ -48,7 +48,7 @@ func docsSchemas(doc *huma.OpenAPI) (list []docsSchema) {
 	return list
 }
 
-// members are those that are required, as they are declared, and then the others.
+// members returns the required members in the order of their declaration, and then the other members.
 func members(s *huma.Schema) []string {
 	list := slices.Clone(s.Required)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -59,7 +59,7 @@ func members(s *huma.Schema) []string {
 	return list
 }
 
-// bodyType is what a body may be, of all its media types.
+// bodyType returns the types that a body may have in all its media types.
 func bodyType(content map[string]*huma.MediaType) (t docsType) {
 	for _, media := range slices.Sorted(maps.Keys(content)) {
 		if strings.HasSuffix(media, "json") {
@@ -108,7 +108,7 @@ func typeOf(s *huma.Schema) (t docsType) {
 	return t
 }
 
-// rules are what a value must keep to, beside its type.
+// rules returns the constraints on a value beside its type.
 func rules(s *huma.Schema) (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if len(s.Enum) > 0 {

@@ -8,11 +8,11 @@ import (
 //go:embed operations.md
 var operationsFile string
 
-// Texts are the descriptions of the operations in Markdown, by the operation's id, and of
-// what operations share.
+// Texts contains the Markdown descriptions of the operations by operation id, and the texts that operations
+// share.
 var Texts = sections(operationsFile)
 
-// sections takes a file apart at its headings of the second level.
+// sections splits a file at its second-level headings.
 func sections(markdown string) map[string]string {
 	list := map[string]string{}
 	for _, section := range strings.Split(markdown, "\n## ")[1:] {
@@ -22,8 +22,7 @@ func sections(markdown string) map[string]string {
 	return list
 }
 
-// A block is a paragraph, which has one text, or a list. Descriptions use no more of
-// Markdown than these and inline code.
+// block is a paragraph, which has one text, or a list. Descriptions use no other Markdown except inline code.
 type block struct {
 	List  bool
 	Texts [][]span
@@ -34,7 +33,7 @@ type span struct {
 	Code bool
 }
 
-// blocks reads a description, for the template of /docs: so it needs no HTML from strings.
+// blocks parses a description for the template of /docs, so that no HTML is built from strings.
 func blocks(markdown string) (list []block) {
 	text, isItem := "", false
 	end := func() {
@@ -66,7 +65,7 @@ func blocks(markdown string) (list []block) {
 	return list
 }
 
-// spans takes a text apart at its inline code.
+// spans splits a text at its inline code.
 func spans(text string) (list []span) {
 	for i, part := range strings.Split(text, "`") {
 		if part != "" {

@@ -13,7 +13,7 @@ import (
 	"quotad/internal/billing/accounts"
 )
 
-// instantOrPeriodEnd is an instant, "period_end", or "base_end".
+// instantOrPeriodEnd is an instant, "period_end" or "base_end".
 type instantOrPeriodEnd struct {
 	request.Timestamp
 	periodEnd, baseEnd bool

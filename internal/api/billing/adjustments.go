@@ -24,8 +24,8 @@ import (
 // adjustmentRequest is the body of POST /v1/customers/{key}/adjustments.
 type adjustmentRequest client.AdjustmentRequest
 
-// check returns the request's one id and its instant, µs. Its error lists all that is wrong
-// with the request. key is the id in the header. A preview needs no id.
+// check returns the request's id and its instant, µs. Its error lists all faults of the request. key is the id
+// in the header. A preview needs no id.
 func (in *adjustmentRequest) check(key string, preview bool) (id string, at int64, err error) {
 	var bad model.FieldErrors
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
@@ -64,7 +64,7 @@ func (in *adjustmentRequest) check(key string, preview bool) (id string, at int6
 	return id, at, err
 }
 
-// asked is the instant as it was asked for; empty: none was.
+// asked returns the instant as the request contains it, or an empty string if the request has no instant.
 func (in *adjustmentRequest) asked() string {
 	if in.At == nil {
 		return ""
@@ -72,7 +72,8 @@ func (in *adjustmentRequest) asked() string {
 	return *in.At
 }
 
-// adjust serves POST /v1/customers/{key}/adjustments. It returns a client.Adjustment, or the client.Line of a preview.
+// adjust serves POST /v1/customers/{key}/adjustments. It returns a client.Adjustment, or a client.Line for a
+// preview.
 func (s *Room) adjust(c *serve.Call, body client.AdjustmentRequest) (is any, replayed bool, err error) {
 	in, preview := adjustmentRequest(body), c.Flag("preview")
 	id, at, err := in.check(c.IdempotencyKey, preview)
@@ -119,7 +120,7 @@ func (s *Room) adjust(c *serve.Call, body client.AdjustmentRequest) (is any, rep
 	return made, done.Replayed, nil
 }
 
-// previewAdjustment returns the line that an adjustment would make.
+// previewAdjustment returns the invoice line that an adjustment would create.
 func (s *Room) previewAdjustment(c *serve.Call, in *adjustmentRequest, at int64) (client.Line, error) {
 	line, clock, err := s.Invoices.Preview(c.Ctx(), invoices.Preview{Customer: c.Key, Meter: in.Meter, Cost: in.Cost, At: at})
 	body := showLine(&line)
@@ -143,11 +144,12 @@ func (s *Room) adjustmentRoutes() []serve.Route {
 type adjustmentAudit struct {
 	Meter  string `json:"meter"`
 	Cost   int64  `json:"cost"`
-	At     string `json:"at,omitempty"` // as it was asked for
+	At     string `json:"at,omitempty"` // as the request contains it
 	Reason string `json:"reason"`
 }
 
-// auditedAdjustment is the entry of an adjustment, which the engine writes with it.
+// auditedAdjustment returns the audit entry of an adjustment. The engine writes the entry and the adjustment
+// together.
 func auditedAdjustment(ctx context.Context, customer, id string, in *adjustmentRequest) (*locked.Audit, error) {
 	by, acts := plans.ActorOf(ctx)
 	if !acts {

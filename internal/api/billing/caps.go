@@ -28,7 +28,7 @@ func (s *Room) listCaps(c *serve.Call) ([]*accounts.Cap, error) {
 
 func (s *Room) capRoutes() []serve.Route {
 	const caps, one = "/v1/customers/{key}/caps", "/v1/customers/{key}/caps/{meter}"
-	none := client.CapRequest{AmountMinor: -1} // which is refused
+	none := client.CapRequest{AmountMinor: -1} // a missing amount is refused
 	return serve.Tagged("Billing",
 		serve.Put(apidoc.AdminOnly, one, "caps.put", "Cap what a meter may cost", s.putCap, showCap).Defaults(none).Fails(refused...),
 		serve.Get(apidoc.Readers, one, "caps.get", "Get a cap", s.getCap, showCap).Fails(refused...),

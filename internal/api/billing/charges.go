@@ -15,7 +15,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// money is what is wrong with an amount that must not be 0, its currency and its id.
+// money returns the faults of an amount that must not be 0, its currency and its id.
 func money(amount, least int64, currency, id string) (bad model.FieldErrors) {
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	if amount == 0 || amount < least || amount > billing.MaxMinor {

@@ -18,7 +18,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// showProjection is nil for nil.
+// showProjection converts a projection. It returns nil for nil.
 func showProjection(i *billing.Invoice) *client.Projection {
 	if i == nil {
 		return nil
@@ -105,7 +105,7 @@ func levelOf(l *billing.Line) *client.LineLevel {
 	return &client.LineLevel{By: l.Level.By, Exact: l.Level.Exact}
 }
 
-// aboveZero is null for 0.
+// aboveZero returns n, or nil (null in JSON) for 0.
 func aboveZero(n int64) *int64 {
 	if n == 0 {
 		return nil
@@ -113,7 +113,7 @@ func aboveZero(n int64) *int64 {
 	return &n
 }
 
-// filterOf reads which invoices are asked for.
+// filterOf reads the filter of invoices from a query.
 func filterOf(q request.Query) (f invoices.Filter, err error) {
 	if text, given := q["status"]; given {
 		switch f.Status = text; text {

@@ -17,8 +17,8 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// Invoices as documents. Their dates are those of the customer's timezone when the invoice was
-// finalized. So an invoice that was sent is drawn again with the same bytes whatever becomes of its
+// This file serves invoices as documents. Dates use the customer's timezone at the invoice's finalization.
+// Therefore an invoice that was sent can be generated again with the same bytes, whatever happens to its
 // customer.
 
 var (
@@ -46,7 +46,7 @@ func (s *Room) paperRoutes() []serve.Route {
 	}
 }
 
-// zoneOf is the timezone of an invoice's dates. One that the program does not know any more is UTC.
+// zoneOf returns the timezone of an invoice's dates, or UTC if the program no longer knows the timezone.
 func zoneOf(i *billing.Invoice) *time.Location {
 	zone, err := calendar.Location(i.Zone)
 	if err != nil {
@@ -55,7 +55,7 @@ func zoneOf(i *billing.Invoice) *time.Location {
 	return zone
 }
 
-// invoiceAs serves an invoice in one form.
+// invoiceAs returns a handler that serves an invoice in one format.
 func (s *Room) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func(http.ResponseWriter, *http.Request, serve.Params) int {
 	return func(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 		return s.servePaper(w, r, p.From, media, func(ctx context.Context) ([]byte, error) {
@@ -72,7 +72,7 @@ func (s *Room) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, er
 	}
 }
 
-// invoicesCSV serves a page of invoices. The header Link leads to the next page.
+// invoicesCSV serves a page of invoices as CSV. Its Link header contains the next page.
 func (s *Room) invoicesCSV(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	return s.servePaper(w, r, p.From, csvType, func(ctx context.Context) ([]byte, error) {
 		filter, err := filterOf(p.Query)
@@ -96,8 +96,8 @@ func (s *Room) invoicesCSV(w http.ResponseWriter, r *http.Request, p serve.Param
 	})
 }
 
-// drawn takes one of the places for answers that are encoded: a document takes the processor for
-// milliseconds.
+// drawn generates a document in one of the places for encoding answers, because a document needs milliseconds of
+// processor time.
 func (s *Room) drawn(ctx context.Context, from queue.SenderID, draw func() ([]byte, error)) ([]byte, error) {
 	if err := s.Processing.Take(ctx, from); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (s *Room) drawn(ctx context.Context, from queue.SenderID, draw func() ([]by
 	return draw()
 }
 
-// paper is what draw makes, in one of the places for reading.
+// paper returns the document that draw generates, using one of the places for reading.
 func (s *Room) paper(ctx context.Context, from queue.SenderID, draw func(context.Context) ([]byte, error)) ([]byte, error) {
 	if err := s.Reading.Take(ctx, from); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// part is what is wrong with an amount that may be left out.
+// part returns the faults of an optional amount.
 func part(amount *int64) (bad model.FieldErrors) {
 	if amount != nil && (*amount < 1 || *amount > billing.MaxMinor) {
 		bad = append(bad, model.FieldError{Field: "amount_minor", Detail: fmt.Sprintf("must be from 1 to %d, or left out for all", billing.MaxMinor)})
@@ -21,7 +21,7 @@ func part(amount *int64) (bad model.FieldErrors) {
 	return bad
 }
 
-// partOf is the amount, and its text in a payload. 0 and "" are all.
+// partOf returns an optional amount and its text for a payload. 0 and "" mean the whole amount.
 func partOf(amount *int64) (minor int64, text string) {
 	if amount == nil {
 		return 0, ""
@@ -29,13 +29,13 @@ func partOf(amount *int64) (minor int64, text string) {
 	return *amount, strconv.FormatInt(*amount, 10)
 }
 
-// onceFor is the id of a request with what is asked for.
+// onceFor returns the id of a request with its payload.
 func onceFor(operation, id string, payload ...string) invoices.Once {
 	return invoices.Once{ID: id, Payload: model.NewID(operation, id, payload...).Payload}
 }
 
-// named takes the white space off both ends of a reason. It is the faults of a reason and an id that are
-// both required.
+// named trims white space from both ends of a reason. It returns the faults of a required reason and a required
+// id.
 func named(reason *string, id string) (bad model.FieldErrors) {
 	if wrong := request.CheckText(reason); wrong != "" {
 		bad = append(bad, model.FieldError{Field: "reason", Detail: wrong})

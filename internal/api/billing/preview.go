@@ -18,7 +18,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// previewRequest is client.PreviewRequest with an instant that is read.
+// previewRequest is a client.PreviewRequest with a parsed instant.
 type previewRequest struct {
 	Plan        *string            `json:"plan"`
 	PlanVersion *int               `json:"plan_version"`
@@ -26,7 +26,7 @@ type previewRequest struct {
 	EndsAt      instantOrPeriodEnd `json:"ends_at"`
 }
 
-// previewBody is client.Preview, with limits that are written by the code that answers hits.
+// previewBody is a client.Preview whose limits are encoded by the same code as in responses to hits.
 type previewBody struct {
 	At       time.Time        `json:"at"`
 	Invoice  *client.Invoice  `json:"invoice"`
@@ -34,7 +34,7 @@ type previewBody struct {
 	Limits   json.MarshalerTo `json:"limits"`
 }
 
-// trial is what is asked for.
+// trial returns the requested change of the trial.
 func (in *previewRequest) trial() (*accounts.Trial, error) {
 	t := &accounts.Trial{
 		Version: in.PlanVersion, Change: in.Change, EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd, BaseEnd: in.EndsAt.baseEnd,
@@ -75,7 +75,7 @@ func (s *Room) preview(c *serve.Call, in previewRequest) (body previewBody, err 
 		return err
 	}
 	p, err := s.Closing.Preview(c.Ctx(), c.Key, t, limits)
-	if err == nil && t.Waits() { // the limits of the plan, though they do not count yet
+	if err == nil && t.Waits() { // show the limits of the plan, although they do not apply yet
 		soon := *t
 		soon.Change = plans.ChangeLimitsNow
 		err = s.Accounts.Try(c.Ctx(), c.Key, &soon, func(ctx context.Context, tx pgx.Tx, _, _ int64) error { return limits(ctx, tx) })

@@ -1,7 +1,7 @@
-// Package billing is how customers are billed: accounts, sellers, prices of a customer's own,
-// invoices, charges, credits, and adjustments of usage.
+// Package billing serves the billing of customers: accounts, sellers, prices of a customer's own, invoices,
+// charges, credits, and adjustments of usage.
 //
-// It reads requests and asks accounts and invoices. It must never compute an amount.
+// It reads requests and calls accounts and invoices. It must never compute an amount.
 package billing
 
 import (
@@ -18,21 +18,22 @@ import (
 // Room serves the routes of billing.
 type Room struct {
 	*serve.Server
-	// Limits are the limits of a customer as a transaction sees them, as the quota answer has them. over
-	// says why nobody waits for the answer any more, or nil.
+	// Limits returns the limits of a customer as a transaction sees them, in the form of the quota response.
+	// over returns the reason why nobody waits for the response any more, or nil.
 	Limits func(ctx context.Context, tx pgx.Tx, customer string, over func() error) (json.MarshalerTo, error)
-	// Left is how many units of each meter a customer may still use before an instant, µs, as a transaction sees its limits.
+	// Left returns, by meter, the units that a customer may still use before an instant, µs, under the limits
+	// that a transaction sees.
 	Left func(ctx context.Context, tx pgx.Tx, customer string, end int64) (map[string]int64, error)
 }
 
-// refused are the problems of what is missing, or cannot be as it is asked for. archived are those of
-// what may also belong to a customer that is archived.
+// refused lists the problems of resources that are missing or in conflict with the request. archived lists the
+// problems of resources that may also belong to an archived customer.
 var (
 	refused  = []*problem.Kind{problem.KindNotFound, problem.KindConflict}
 	archived = []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindArchived}
 )
 
-// Routes are those of the room. A nil Room describes them.
+// Routes returns the routes of the room. A nil Room only describes the routes.
 func (s *Room) Routes() []serve.Route {
 	return slices.Concat(s.adjustmentRoutes(), s.invoiceRoutes(), s.paperRoutes(), s.accountRoutes(), s.ownPriceRoutes(), s.sellerRoutes(), s.capRoutes(),
 		s.previewRoutes())

@@ -45,7 +45,7 @@ var (
 	}
 )
 
-// invoiceRoutes are those of invoices, charges and credits.
+// invoiceRoutes returns the routes of invoices, charges and credits.
 func (s *Room) invoiceRoutes() []serve.Route {
 	const ofCustomer, one = "/v1/customers/{key}", "/v1/invoices/{id}"
 	once := append([]*problem.Kind{problem.KindIDReused}, refused...)

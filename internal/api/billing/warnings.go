@@ -8,13 +8,13 @@ import (
 	"quotad/internal/billing/document"
 )
 
-// maxShown bounds the letters that a warning shows.
+// maxShown is the maximum number of letters that a warning shows.
 const maxShown = 20
 
-// warnings tell what papers cannot show as it was written.
+// warnings lists texts that invoice documents cannot show as they were written.
 type warnings []client.Warning
 
-// text warns of letters that the PDF has no font for.
+// text adds a warning about letters that the PDF fonts do not contain.
 func (w *warnings) text(field, words string) {
 	letters := document.Unprintable(words)
 	if len(letters) == 0 {
@@ -35,7 +35,7 @@ func (w *warnings) lines(field string, lines []string) {
 	}
 }
 
-// ofAccount are the warnings about what an account has printed.
+// ofAccount returns the warnings about an account's printed texts.
 func ofAccount(a *billing.Account) (w warnings) {
 	w.text("buyer.name", a.Buyer.Name)
 	w.lines("buyer.address", a.Buyer.Address)
@@ -50,7 +50,7 @@ func ofAccount(a *billing.Account) (w warnings) {
 	return w
 }
 
-// ofSeller are the warnings about what a seller has printed.
+// ofSeller returns the warnings about a seller's printed texts.
 func ofSeller(s *billing.Seller) (w warnings) {
 	w.text("name", s.Name)
 	w.lines("address", s.Address)

@@ -16,22 +16,23 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Bounds of one comparison.
+// The bounds of one comparison.
 const (
 	compareDays = 30
-	// CompareMost is how many customers are compared.
+	// CompareMost is the maximum number of compared customers.
 	CompareMost = 1000
-	// CompareFrom is how many customers, times meters, the fullest ones are chosen from.
+	// CompareFrom is the maximum number of customers, times meters, among which the customers with the most
+	// usage are chosen.
 	CompareFrom = 100_000
-	// compareAtOnce is how many customers' hours are in memory at once.
+	// compareAtOnce is the number of customers whose hours are in memory at once.
 	compareAtOnce = 20
-	// compareHours is how many hours with usage one read of these may have.
+	// compareHours is the maximum number of hours with usage that one read of these customers may return.
 	compareHours = 200_000
 )
 
 var errManyVersions = problem.Invalid("", "more versions of plans are in force for these customers than one comparison may read: name a customer")
 
-// comparison is one under way.
+// comparison is a running comparison.
 type comparison struct {
 	server   *Room
 	ctx      context.Context
@@ -54,7 +55,8 @@ func (s *Room) compareDraft(c *serve.Call, in client.CompareRequest) (*client.Co
 	if err != nil {
 		return nil, err
 	}
-	// What is not compared by then is left out, so that there is an answer in time.
+	// The comparison ends at this deadline and leaves out the remaining customers, so that the response is in
+	// time.
 	ctx, cancel := context.WithTimeout(c.Ctx(), s.Deadline*3/5)
 	defer cancel()
 	draft := &plans.Plan{PlanVersion: client.PlanVersion{Key: c.Key}, PlanInput: is.plan}
@@ -63,7 +65,7 @@ func (s *Room) compareDraft(c *serve.Call, in client.CompareRequest) (*client.Co
 	return body, serve.OutOfTime(c.Ctx(), err)
 }
 
-// run compares one customer, or the fullest ones where it is nil.
+// run compares one customer. If customer is nil, it compares the customers with the most usage.
 func (x *comparison) run(customer *string) (body *client.Compare, err error) {
 	if x.compiled, err = compare.Compile(x.draft); err != nil {
 		return nil, err
@@ -91,7 +93,7 @@ func (x *comparison) run(customer *string) (body *client.Compare, err error) {
 	for part := range slices.Chunk(ids, compareAtOnce) {
 		err := x.add(part)
 		if err != nil && x.ctx.Err() != nil {
-			break // what was compared so far is told
+			break // return the results so far
 		}
 		if err != nil {
 			return nil, err
@@ -100,7 +102,7 @@ func (x *comparison) run(customer *string) (body *client.Compare, err error) {
 	return x.show(len(ids), others), nil
 }
 
-// only is the id of one customer.
+// only returns the id of one customer.
 func (x *comparison) only(key string) ([]int64, error) {
 	if !plans.ValidCustomerKey(key) {
 		return nil, problem.Invalid("customer", plans.CustomerKeyRule)
@@ -125,7 +127,7 @@ func (x *comparison) only(key string) ([]int64, error) {
 	return []int64{c.ID}, nil
 }
 
-// fullest are the customers of the plan with the most units on the draft's meters.
+// fullest returns the plan's customers with the most units on the draft's meters.
 func (x *comparison) fullest() (ids []int64, others bool, err error) {
 	meters, err := x.server.Store.MeterIDs(x.ctx, x.draft.MeterKeys())
 	if err != nil {
@@ -184,7 +186,7 @@ func (x *comparison) add(ids []int64) error {
 	return nil
 }
 
-// held reads what customers held of level meters.
+// held reads the customers' levels of level meters.
 func (x *comparison) held(customers []*compared, meters []comparedMeter) error {
 	var who []int64
 	var what []int32
@@ -220,14 +222,14 @@ func pastHours(from []quota.UsageHour) []compare.Hour {
 	return hours
 }
 
-// compared is a customer that is compared.
+// compared is a customer in the comparison.
 type compared struct {
 	compare.Customer
 	id   int64
-	plan *plans.Plan // in force
+	plan *plans.Plan // the plan in force
 }
 
-// read reads customers and what they have of their own.
+// read reads customers with their own prices and overrides.
 func (x *comparison) read(ids []int64) ([]*compared, error) {
 	store := x.server.Store
 	list, err := store.CustomersByID(x.ctx, ids)
@@ -260,7 +262,7 @@ func (x *comparison) read(ids []int64) ([]*compared, error) {
 	return all, nil
 }
 
-// show is the comparison as it is answered.
+// show returns the response of the comparison.
 func (x *comparison) show(chosen int, others bool) *client.Compare {
 	s := x.sheet
 	body := &client.Compare{
@@ -291,7 +293,7 @@ func showCell(c *compare.Cell) *client.CompareCell {
 	return &client.CompareCell{How: string(c.How), Refused: client.CompareRange(c.Refused), Customers: client.CompareRange(c.Customers)}
 }
 
-// notes say what the numbers leave open.
+// notes returns the notes about inaccuracies of the comparison.
 func (x *comparison) notes(chosen int, others bool) []client.CompareNote {
 	notes := []client.CompareNote{
 		{Name: "retries", Text: "Refused units count every retry. So what the draft would admit in addition is at most what stands here."},

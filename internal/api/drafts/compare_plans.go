@@ -9,10 +9,10 @@ import (
 	"quotad/internal/plans"
 )
 
-// maxCompared is how many plan versions one comparison may have in force.
+// maxCompared is the maximum number of plan versions in force in one comparison.
 const maxCompared = 200
 
-// inForce is a version of a plan, read once for all customers on it.
+// inForce returns a version of a plan. The version is read once for all customers on it.
 func (x *comparison) inForce(key string, version int) (*plans.Plan, *compare.Plan, error) {
 	name := key + "/" + strconv.Itoa(version)
 	if known, ok := x.versions[name]; ok {
@@ -44,7 +44,7 @@ type comparedMeter struct {
 	id  int32
 }
 
-// plansOf are the draft and the plans in force of customers.
+// plansOf returns the draft and the plans in force of customers.
 func (x *comparison) plansOf(customers []*compared) []*plans.Plan {
 	all := []*plans.Plan{x.draft}
 	for _, c := range customers {
@@ -55,8 +55,8 @@ func (x *comparison) plansOf(customers []*compared) []*plans.Plan {
 	return all
 }
 
-// metersOf are the meters that the draft or a plan in force names, by key. Those without limit and
-// price cost nothing and refuse nothing.
+// metersOf returns, by key, the meters that the draft or a plan in force names. Meters without a limit or a
+// price are left out, because they cost nothing and refuse nothing.
 func (x *comparison) metersOf(customers []*compared) (meters []comparedMeter, err error) {
 	named := make(map[string]bool)
 	for _, p := range x.plansOf(customers) {

@@ -12,7 +12,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Routes are those of the room. A nil Room describes them.
+// Routes returns the routes of the room. A nil Room only describes the routes.
 func (s *Room) Routes() []serve.Route {
 	const one = "/v1/plans/{key}/draft"
 	admins, missing := apidoc.AdminOnly, problem.KindNotFound
@@ -28,10 +28,10 @@ func (s *Room) Routes() []serve.Route {
 	)
 }
 
-// checked is a draft, and what is wrong with it.
+// checked is a draft with its faults.
 type checked struct {
 	*plans.Draft
-	plan   plans.PlanInput // with its defaults filled in if nothing is wrong with it
+	plan   plans.PlanInput // with its defaults if it has no faults
 	bad    model.FieldErrors
 	latest int // the plan's newest version
 }
@@ -68,13 +68,14 @@ func showDraft(d checked) client.Draft {
 
 func (s *Room) deleteDraft(c *serve.Call) error { return s.Store.DeleteDraft(c.Ctx(), c.Key) }
 
-// MaxHeavy is how many plays and comparisons a node works on at once. Each takes a processor.
+// MaxHeavy is the maximum number of plays and comparisons that a node runs at once. Each of them occupies a
+// processor.
 const MaxHeavy = 2
 
 var errManyHeavy = &problem.Fault{Kind: problem.KindBusy, Detail: "this node plays or compares 2 drafts already: send it again in a moment"}
 
-// takeHeavy waits for one of the places of plays and comparisons, which s.Heavy.GiveBack gives
-// back. It waits for a fifth of the time that a request has: a comparison needs the rest.
+// takeHeavy waits for one of the places of plays and comparisons, which s.Heavy.GiveBack returns. It waits for
+// at most a fifth of the request's time, because a comparison needs the rest.
 func (s *Room) takeHeavy(c *serve.Call) error {
 	ctx, cancel := context.WithTimeout(c.Ctx(), s.Deadline/5)
 	defer cancel()

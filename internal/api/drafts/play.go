@@ -53,7 +53,7 @@ func (s *Room) playDraft(c *serve.Call, in client.PlayRequest) (body client.Play
 	return body, err
 }
 
-// read is the traffic that is asked for, checked.
+// readTraffic returns the checked traffic of the request.
 func readTraffic(b *client.Traffic) (*play.Traffic, error) {
 	t := &play.Traffic{Pattern: b.Pattern, Windows: b.Windows, Steady: b.Steady, Burst: b.Burst, Cost: b.Cost}
 	t.Window, _ = model.ParseDuration(b.Window)
@@ -73,8 +73,8 @@ func readTraffic(b *client.Traffic) (*play.Traffic, error) {
 	return t, nil
 }
 
-// concerning are the faults of a draft that keep a play of the meter from being one: those of its
-// limits, and of what their windows hang on.
+// concerning returns the faults of a draft that prevent a play of the meter: the faults of the meter's limits
+// and of the settings on which their windows depend.
 func concerning(all model.FieldErrors, draft *plans.PlanInput, meter string) (bad model.FieldErrors) {
 	if !plans.ValidKey(meter) {
 		return model.FieldErrors{{Field: "meter", Detail: plans.KeyRule}}
@@ -114,7 +114,7 @@ func playPlan(ctx context.Context, p *plans.PlanInput, meter string, hits []play
 	return showPlay(r, meter), nil
 }
 
-// playCustomer is what the sentence of a refusal calls the customer of a play; no sentence does.
+// playCustomer is the customer's name in a play. It never appears in the sentence of a refusal.
 const playCustomer = "play"
 
 func showPlay(r *play.Result, meter string) *client.Play {
@@ -146,5 +146,5 @@ func showPlay(r *play.Result, meter string) *client.Play {
 	return body
 }
 
-// ceilMS is µs as milliseconds, rounded up: who waits that long is not early.
+// ceilMS converts µs to milliseconds and rounds up, so that a client that waits so long is not early.
 func ceilMS(us int64) int64 { return (us + 999) / 1000 }

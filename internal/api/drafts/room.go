@@ -1,7 +1,7 @@
-// Package drafts is drafts of plans: how they are stored, what hits make of one, and what it would
-// have made of the past.
+// Package drafts serves drafts of plans. It stores drafts, plays simulated hits through a draft, and compares a
+// draft with past usage.
 //
-// It never changes what limits anybody: a draft limits once it is published, as a plan.
+// The package never changes the limits of customers. A draft takes effect only when it is published as a plan.
 package drafts
 
 import "quotad/internal/api/serve"
@@ -12,5 +12,5 @@ type Room struct {
 	Heavy *serve.Turns // places for plays and comparisons
 }
 
-// New makes a room.
+// New returns a room.
 func New(s *serve.Server) *Room { return &Room{Server: s, Heavy: serve.NewTurns(MaxHeavy)} }

@@ -15,9 +15,9 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// decideTogether decides an atomic batch: all hits are charged, or none is and every result is
-// a refusal. An error concerns the whole batch. Nothing was charged then, unless the error
-// says that the outcome is unknown. An outage admits nothing.
+// decideTogether decides an atomic batch: either all hits are charged, or no hit is charged and every result is
+// a refusal. An error concerns the whole batch, and then nothing was charged unless the error reports an unknown
+// outcome. An outage admits nothing.
 func (s *Room) decideTogether(ctx context.Context, from quota.Sender, hits []hit, results []queue.Result) error {
 	if err := faultsOf(results); err != nil || len(hits) == 0 {
 		return err
@@ -39,7 +39,7 @@ func (s *Room) decideTogether(ctx context.Context, from quota.Sender, hits []hit
 	})
 }
 
-// explainBarred names the customer that is suspended or has ended, if there is no doubt which one.
+// explainBarred adds to an error the customer that is suspended or has ended, if only one customer can be meant.
 func explainBarred(err error, hits []hit, batch []model.Hit) error {
 	of := -1
 	for i := range batch {
@@ -57,8 +57,7 @@ func explainBarred(err error, hits []hit, batch []model.Hit) error {
 	return serve.Explain(err, hits[of].names())
 }
 
-// ofHit is the path of a field of a batch's i-th hit. With an empty field it is the path of
-// the hit itself.
+// ofHit returns the path of a field of a batch's i-th hit. For an empty field it returns the path of the hit.
 func ofHit(i int, field string) string {
 	if field == "" {
 		return fmt.Sprintf("hits[%d]", i)
@@ -66,8 +65,8 @@ func ofHit(i int, field string) string {
 	return fmt.Sprintf("hits[%d].%s", i, field)
 }
 
-// faultsOf joins the errors of all invalid hits into one problem. It is nil where no hit has
-// an error. An error of another kind it returns alone.
+// faultsOf joins the errors of all invalid hits into one problem. It returns nil if no hit has an error. It
+// returns an error of another kind alone.
 func faultsOf(results []queue.Result) error {
 	var bad model.FieldErrors
 	for i := range results {
@@ -88,8 +87,8 @@ func faultsOf(results []queue.Result) error {
 	return problem.InvalidFields(bad)
 }
 
-// targets returns the hits with the targets that they are judged by, as of change atLeast or
-// later. Hits without a target are reported together, as one problem.
+// targets returns the hits with their targets as of change atLeast or later. Hits without a target are reported
+// together in one problem.
 func (s *Room) targets(ctx context.Context, hits []hit, atLeast int64) ([]model.Hit, error) {
 	batch := make([]model.Hit, len(hits))
 	var bad model.FieldErrors

@@ -21,12 +21,12 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// AuthorizePattern is the route that gateways ask before they pass a request on. What follows it in a path
-// is ignored, as Envoy appends the path of the request that it asks about.
+// AuthorizePattern is the route that gateways call before they forward a request. The rest of a path below it is
+// ignored, because Envoy appends the path of the client's request.
 const AuthorizePattern = "/v1/authorize"
 
-// The headers of AuthorizePattern, in canonical form. A gateway sets them. Its clients may send them, too,
-// so none is believed that the query makes needless.
+// The headers of AuthorizePattern, in canonical form. Gateways set them. A gateway's client may send these
+// headers, too, so a header is ignored if the query contains its value.
 const (
 	keyHeader      = "X-Quotad-Key"
 	customerHeader = "X-Quotad-Customer"
@@ -38,22 +38,23 @@ const (
 	detailHeader   = "X-Quotad-Detail"
 )
 
-// GatewayHeaders are those of them whose values differ from request to request.
+// GatewayHeaders lists the headers of AuthorizePattern whose values differ from request to request.
 var GatewayHeaders = []string{customerHeader, costHeader, idHeader, attrHeader + "Ip"}
 
-// Asks reports whether a request is one of AuthorizePattern.
+// Asks reports whether a request belongs to AuthorizePattern.
 func Asks(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, AuthorizePattern) && (len(r.URL.Path) == len(AuthorizePattern) || r.URL.Path[len(AuthorizePattern)] == '/')
 }
 
-// AsksAgain reports whether a request is one that a gateway sends again and again: of one path, and GET,
-// HEAD or POST.
+// AsksAgain reports whether gateways usually repeat such a request: a GET, HEAD or POST of exactly
+// AuthorizePattern.
 func AsksAgain(r *http.Request) bool {
 	return r.URL.Path == AuthorizePattern && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost)
 }
 
-// ForGateways hands requests of AuthorizePattern to its route. Below it the path and the query are the
-// client's, as Envoy appends both. So the header says the meter there, if it does, and the query nothing.
+// ForGateways passes requests of AuthorizePattern to its route. Below the pattern, Envoy appends the client's
+// path and query. For such requests, the meter in a header takes precedence over the query, which is then
+// ignored.
 func ForGateways(route http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.URL.Path) > len(AuthorizePattern) && len(r.Header[meterHeader]) > 0 {
@@ -107,8 +108,8 @@ func (s *Room) authorize(w http.ResponseWriter, r *http.Request, p serve.Params)
 
 var emptyText = []string{"text/plain; charset=utf-8"}
 
-// reasonOf is why a gateway is to refuse a request that could not be decided by limits; "": it is no
-// refusal, but a fault of the gateway's configuration, or one here.
+// reasonOf returns the reason for which a gateway must refuse a request that no limit could decide. It returns
+// "" if the error is a fault of the gateway's configuration or of quotad.
 func reasonOf(err error) string {
 	if errors.Is(err, plans.ErrUnknownCustomer) {
 		return "unknown-customer"
@@ -116,15 +117,15 @@ func reasonOf(err error) string {
 	return reasons[problem.Of(err).Kind]
 }
 
-// reasons are the problems that are refusals for a gateway, besides an unknown customer.
+// reasons contains the problems that a gateway treats as refusals, except an unknown customer.
 var reasons = map[*problem.Kind]string{
 	problem.KindNotInPlan: "not-in-plan", problem.KindSuspended: "suspended", problem.KindEnded: "ended",
 	problem.KindUnavailable: "outage", problem.KindNoSession: "outage", problem.KindReadOnly: "outage", problem.KindOutcomeUnknown: "outage",
 }
 
-// publicDetail returns a sentence about a refusal for the customer. Many gateways pass a refusal on to their
-// client, so the sentence contains no key, no route and no plan's name. Of a suspension it is the reason that
-// was given.
+// publicDetail returns a sentence about a refusal for the customer. Many gateways forward a refusal to their
+// client, so the sentence contains no key, route or plan name. For a suspension the sentence is the recorded
+// reason.
 func publicDetail(reason string, err error) string {
 	if suspended, ok := errors.AsType[*plans.SuspendedError](err); ok && suspended.Reason != "" {
 		return suspended.Reason
@@ -142,20 +143,21 @@ func publicDetail(reason string, err error) string {
 	return "This cannot be decided at the moment. Try again later."
 }
 
-// tellGateway writes into headers why a request is refused. Many gateways hand on headers alone.
+// tellGateway writes the reason of a refusal into headers, because many gateways forward only headers.
 func tellGateway(w http.ResponseWriter, reason, detail string) {
 	w.Header()[reasonHeader] = []string{reason}
 	w.Header()[detailHeader] = []string{respond.FieldText(detail)}
 }
 
-// gateway reads what a gateway asks, and keeps the first fault.
+// gateway reads a gateway's request and keeps the first fault.
 type gateway struct {
 	headers http.Header
 	in      client.HitRequest
 	err     error
 }
 
-// header is the value of a header that comes once. Of two, one may be the client's.
+// header returns the value of a header that occurs once. If a header occurs twice, one value may be the
+// client's.
 func (g *gateway) header(name string) (value string, given bool) {
 	all := g.headers[name]
 	if len(all) > 1 && g.err == nil {
@@ -192,7 +194,8 @@ func (g *gateway) attribute(name, header string) {
 	g.in.Attributes[name] = value
 }
 
-// byQuery reads a query that has a meter. Of the headers it believes the customer, and what it names.
+// byQuery reads a query with a meter. It uses the header of the customer and the headers that the query names,
+// and ignores all other headers.
 func (g *gateway) byQuery(q request.Query) {
 	g.in.Meter = q["meter"]
 	if cost, given := q["cost"]; given {
@@ -210,7 +213,7 @@ func (g *gateway) byQuery(q request.Query) {
 	}
 }
 
-// byHeaders reads headers that say all.
+// byHeaders reads a request that specifies everything in headers.
 func (g *gateway) byHeaders(q request.Query) {
 	for _, name := range []string{"attrs", "cost", "id"} {
 		if _, given := q[name]; given && g.err == nil {
@@ -229,7 +232,7 @@ func (g *gateway) byHeaders(q request.Query) {
 	}
 }
 
-// gatewayHit is the hit that a gateway asks about. Errors name the header, or the parameter.
+// gatewayHit returns the hit that a gateway requests. Errors name the header or the query parameter.
 func gatewayHit(headers http.Header, q request.Query) (hit, error) {
 	g := gateway{headers: headers}
 	fields := map[string]string{"customer": customerHeader, "meter": meterHeader, "cost": costHeader, "id": idHeader}
@@ -254,11 +257,11 @@ func gatewayHit(headers http.Header, q request.Query) (hit, error) {
 		return hit{}, problem.InvalidFields(bad)
 	}
 	h := askedOf(&g.in, request.OpHit)
-	h.Public = true // many gateways pass a refusal on to their client
+	h.Public = true // many gateways forward a refusal to their client
 	return h, nil
 }
 
-// authorizeRoute is the route of AuthorizePattern, for any method.
+// authorizeRoute returns the route of AuthorizePattern for all methods.
 func (s *Room) authorizeRoute() serve.Route {
 	why := []string{reasonHeader, detailHeader}
 	return serve.Route{Operation: apidoc.Operation{

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// MaxHits is how many hits a batch may have.
+	// MaxHits is the maximum number of hits in a batch.
 	MaxHits = 1000
-	// MaxHitErrors is how many errors the problem of one hit lists.
+	// MaxHitErrors is the maximum number of errors in the problem of one hit.
 	MaxHitErrors = 5
 )
 
@@ -63,8 +63,9 @@ func (s *Room) hitsBatch(w http.ResponseWriter, r *http.Request, p serve.Params)
 	return s.writeResults(w, r, p.From, buf, hits, results)
 }
 
-// decideBatch takes a batch apart and decides it, and gives its place back: whoever is slow to
-// read the answer holds none. An error is that of the whole batch, with its hits, if it had any.
+// decideBatch parses and decides a batch. It frees the batch's place before the response is written, so that
+// slow readers occupy no place. An error concerns the whole batch; the hits are returned if they could be
+// parsed.
 func (s *Room) decideBatch(request context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, err error) {
 	defer s.Batches.GiveBack(from)
 	ctx := s.waits.until(request)
@@ -86,9 +87,9 @@ func (s *Room) decideBatch(request context.Context, from queue.SenderID, body []
 	return hits, results, err
 }
 
-// otherBatch looks whether another batch was done under the key of this one, for any of its customers.
-// What keeps it from looking keeps the hits from being charged, too, or each of them is held against
-// that key when it is charged.
+// otherBatch checks whether another batch has used this batch's key for any of its customers. If the check
+// fails, the hits cannot be charged either, or the engine compares each hit with the key when it charges the
+// hit.
 func (s *Room) otherBatch(ctx context.Context, hits []hit, results []queue.Result) error {
 	var customers []int64
 	for i := range hits {
@@ -109,7 +110,7 @@ func (s *Room) otherBatch(ctx context.Context, hits []hit, results []queue.Resul
 	return nil
 }
 
-// takeApart reads the body of a batch, in one of the places for what takes a processor for long.
+// takeApart parses the body of a batch in one of the places for work that needs a processor for long.
 func (s *Room) takeApart(ctx context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, atomic bool, err error) {
 	if err := s.Processing.Take(ctx, from); err != nil {
 		return nil, nil, false, err
@@ -125,8 +126,8 @@ func (s *Room) takeApart(ctx context.Context, from queue.SenderID, body []byte, 
 	return hits, results, in.atomic, nil
 }
 
-// decode reads the hits; what is wrong with one is its result. Those without an id of
-// their own have that of the batch, if it has one, and their place in it.
+// decode reads the hits. The faults of a hit become its result. Hits without an id receive the batch's id, if
+// there is one, and their position in the batch.
 func (b *batch) decode(key string) ([]hit, []queue.Result) {
 	hits := b.plain
 	results := make([]queue.Result, len(hits)+len(b.hits))
@@ -152,8 +153,8 @@ func (b *batch) decode(key string) ([]hit, []queue.Result) {
 	return hits, results
 }
 
-// id is the batch's, of the key in its header. Its payload is all hits in their order, and atomic. A hit
-// that cannot be read counts as it is written.
+// id returns the batch's id from the key in its header. The payload contains all hits in their order, and
+// atomic. A hit that cannot be parsed is included as text.
 func (b *batch) id(key string, hits []hit, results []queue.Result) model.ID {
 	payload := []string{strconv.FormatBool(b.atomic)}
 	for i := range hits {
@@ -168,8 +169,8 @@ func (b *batch) id(key string, hits []hit, results []queue.Result) model.ID {
 	return model.NewID(request.OpWholeBatch, key, payload...)
 }
 
-// writeResults answers a batch. The request has been taken apart: its buffer can hold the
-// answer, of which more than respond.Piece goes out in pieces.
+// writeResults writes the response to a batch. The request has been parsed, so its buffer can be reused. A
+// response larger than respond.Piece is sent in pieces.
 func (s *Room) writeResults(w http.ResponseWriter, r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
 	buf.B = append(buf.B[:0], `{"results":[`...)
 	begun, out := false, respond.NewOut(r.Context(), w)
@@ -178,7 +179,7 @@ func (s *Room) writeResults(w http.ResponseWriter, r *http.Request, from queue.S
 		if out.Err() == nil {
 			n = s.appendPiece(w, r, from, buf, hits[done:], results[done:])
 		}
-		if n == 0 { // nobody reads it any more
+		if n == 0 { // the client no longer reads the response
 			s.abandonResults(w, r, hits[done:], results[done:])
 			return http.StatusOK
 		}
@@ -192,7 +193,7 @@ func (s *Room) writeResults(w http.ResponseWriter, r *http.Request, from queue.S
 			begun = true
 			respond.WriteHead(w, http.StatusOK, respond.PlainJSON)
 		}
-		_, _ = out.Write(buf.B) // the next round sees the error
+		_, _ = out.Write(buf.B) // the next iteration sees the error
 		buf.B = buf.B[:0]
 	}
 	buf.B = append(buf.B, "]}"...)
@@ -203,8 +204,8 @@ func (s *Room) writeResults(w http.ResponseWriter, r *http.Request, from queue.S
 	return http.StatusOK
 }
 
-// appendPiece appends results until they are a piece, in one of the places for what takes a
-// processor for long. It returns how many it appended: none when the request has ended.
+// appendPiece appends results until they fill a piece, in one of the places for work that needs a processor for
+// long. It returns the number of appended results, which is 0 if the request has ended.
 func (s *Room) appendPiece(w http.ResponseWriter, r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
 	if s.Processing.Take(r.Context(), from) != nil {
 		return 0
@@ -223,8 +224,8 @@ func (s *Room) appendPiece(w http.ResponseWriter, r *http.Request, from queue.Se
 	return len(hits)
 }
 
-// abandonResults ends the answer of a batch that nobody reads any more: the rest is only counted.
-// The connection takes no more, lest what is cut off looks like all.
+// abandonResults ends a response whose client no longer reads it. It only counts the remaining results. It
+// closes the connection, so that the truncated response does not look complete.
 func (s *Room) abandonResults(w http.ResponseWriter, r *http.Request, hits []hit, results []queue.Result) {
 	for i := range hits {
 		if err := results[i].Err; err != nil {
@@ -238,16 +239,15 @@ func (s *Room) abandonResults(w http.ResponseWriter, r *http.Request, hits []hit
 	}
 }
 
-// A batch is a taken apart client.Batch.
+// batch is a parsed client.Batch.
 type batch struct {
 	hits   []jsontext.Value
-	plain  []hit // instead of hits, of one that is plain; see plainBatch
+	plain  []hit // instead of hits, for a plain body; see plainBatch
 	atomic bool
 }
 
-// decodeBatch takes a batch apart, its hits unread, so that what is wrong with one, be it
-// a member that is there twice, is that one's problem. The hits share the body's memory.
-// It stops at the first hit too many.
+// decodeBatch parses a batch but not its hits, so that the faults of a hit (even a duplicate member) are
+// reported for this hit. The hits share the body's memory. It stops at the first hit above the maximum.
 func decodeBatch(body []byte) (batch, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
 	b, err := readBatch(d, body)
@@ -260,7 +260,7 @@ func decodeBatch(body []byte) (batch, error) {
 	return batch{}, err
 }
 
-// readBatch is decodeBatch without what is said of a body that is not JSON.
+// readBatch is decodeBatch without the error text for a body that is not JSON.
 func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 	if d.PeekKind() != '{' {
 		return b, request.ErrWantObject
@@ -317,7 +317,7 @@ func readHits(d *jsontext.Decoder, body []byte) (hits []jsontext.Value, err erro
 		if err != nil {
 			return nil, err
 		}
-		end := d.InputOffset() // the decoder's own slice is good until its next read only
+		end := d.InputOffset() // the decoder's slice is valid only until its next read
 		hits = append(hits, body[end-int64(len(value)):end])
 	}
 	_, err = d.ReadToken()
@@ -352,7 +352,7 @@ func (s *Room) appendResult(w http.ResponseWriter, r *http.Request, buf *respond
 	buf.B = respond.AppendDecision(buf.B, &h.Subject, d, buf.Views, wait, http.StatusTooManyRequests)
 }
 
-// batchResults is the answer of a batch.
+// batchResults is the response to a batch.
 type batchResults struct {
 	Results []batchResult `json:"results" doc:"A result for each hit, in the order of the request: a decision, a refusal, or a problem."`
 }
@@ -369,9 +369,9 @@ func (batchResult) Schema(r huma.Registry) *huma.Schema {
 }
 
 const (
-	// MaxBatches is how many batches a node works on at once, from when their bodies are
-	// there until they are decided: what each takes in memory is a multiple of its body.
+	// MaxBatches is the maximum number of batches that a node processes at once, from the arrival of the body to
+	// the decision. Each batch needs a multiple of its body in memory.
 	MaxBatches = 64
-	// MaxOwnBatches is how many of these are one key's, so that others find a place.
+	// MaxOwnBatches is the maximum number of batches of one key, so that other keys find a place.
 	MaxOwnBatches = MaxBatches / 2
 )

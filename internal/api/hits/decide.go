@@ -17,22 +17,22 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// A hit is a checked client.HitRequest.
+// hit is a checked client.HitRequest.
 type hit struct {
 	respond.Subject
 	attributes map[string]string
 	dryRun     bool
 	overrun    bool
-	kind       string    // of operation, of the id
-	id         string    // the client's; empty: none
-	batch      *model.ID // of the batch that it came in, if that has one
+	kind       string    // kind of operation, a part of the id
+	id         string    // the client's id, or empty
+	batch      *model.ID // id of the hit's batch, or nil
 }
 
-// chargesNothing reports whether the hit charges nothing, whatever comes of it: a dry run, or a cost of 0.
+// chargesNothing reports whether the hit never charges anything, because it is a dry run or has a cost of 0.
 func (h *hit) chargesNothing() bool { return h.dryRun || h.Cost == 0 }
 
-// operation is the hit's id for the engine. A hit that only looks has no id, for looking again
-// does no harm.
+// operation returns the hit's id for the engine. A hit that charges nothing has no id, because it may be
+// repeated without harm.
 func (h *hit) operation() model.ID {
 	if h.id == "" || h.chargesNothing() {
 		return model.ID{}
@@ -42,7 +42,7 @@ func (h *hit) operation() model.ID {
 	return id
 }
 
-// payload is what is asked for under the hit's id.
+// payload returns the content of the request under the hit's id.
 func (h *hit) payload() []string {
 	parts := []string{h.Meter, strconv.FormatInt(h.Cost, 10)}
 	if h.overrun {
@@ -51,14 +51,14 @@ func (h *hit) payload() []string {
 	return request.PayloadOf(h.attributes, parts...)
 }
 
-// of is the hit in the engine's form.
+// of returns the hit in the engine's form.
 func (h *hit) of(t *model.Target) model.Hit {
 	return model.Hit{Target: t, Cost: h.Cost, Look: h.chargesNothing(), ID: h.operation(), Overrun: h.overrun}
 }
 
-// decide resolves a hit's limits and has the engine decide the hit. In an outage it admits the
-// hit where the limits say so. An overrun asks for no admission, but to be charged: it fails in an
-// outage. Its errors are those of the problem table.
+// decide resolves a hit's limits and lets the engine decide the hit. In an outage it admits the hit if the
+// limits allow that. An overrun is not admitted but charged, so it fails in an outage. All errors are in the
+// problem table.
 func (s *Room) decide(ctx context.Context, from quota.Sender, h *hit) (d model.Decision, err error) {
 	var t *model.Target
 	err = catalog.WhileStale(func(atLeast int64) (err error) {
@@ -73,13 +73,13 @@ func (s *Room) decide(ctx context.Context, from quota.Sender, h *hit) (d model.D
 	return d, err
 }
 
-// target is what a hit is judged by, as of change atLeast or later. It includes the counters
-// of the values of the hit's attributes. It is nil with an error.
+// target returns the target of a hit as of change atLeast or later. The target includes the counters of the
+// hit's attribute values. It is nil if there is an error.
 func (s *Room) target(ctx context.Context, h *hit, atLeast int64) (*model.Target, error) {
 	t, err := s.Catalog.Resolve(ctx, h.Customer, h.Meter, atLeast)
 	if h.id != "" && !h.chargesNothing() && errors.Is(err, plans.ErrNotInPlan) {
-		// The plan may have lost the meter. A hit that was admitted under this id before is
-		// still answered again.
+		// The plan may have lost the meter. The decision of a hit that was admitted under this id earlier is
+		// still returned.
 		t, err = s.Catalog.ResolveKnown(ctx, h.Customer, h.Meter, atLeast)
 	}
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Room) target(ctx context.Context, h *hit, atLeast int64) (*model.Target
 	return t.For(h.attributes), nil
 }
 
-// judge has the engine decide a hit, or look where the hit charges nothing.
+// judge lets the engine decide a hit, or only check a hit that charges nothing.
 func (s *Room) judge(ctx context.Context, from quota.Sender, t *model.Target, h *hit) (model.Decision, error) {
 	if h.id == "" && !h.overrun && !h.chargesNothing() {
 		d, err := from.Decide(ctx, t, h.Cost)
@@ -98,9 +98,9 @@ func (s *Room) judge(ctx context.Context, from quota.Sender, t *model.Target, h 
 	return r.Decision, s.barred(ctx, r.Err)
 }
 
-// barred is the error of what the engine judged. A node that may have missed changes asks the database
-// before it says that a customer is suspended or has ended. If there were changes, the error is a
-// *model.StaleError. Out of reach of the database it says what it knew last.
+// barred returns the error for a decision of the engine. A node that may have missed changes asks the database
+// before it reports a customer as suspended or ended. If there were changes, barred returns a *model.StaleError.
+// If the database is out of reach, the node reports the last known state.
 func (s *Room) barred(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(err, plans.ErrSuspended) && !errors.Is(err, plans.ErrEnded) || s.Catalog.Fresh() {
 		return err
@@ -112,8 +112,8 @@ func (s *Room) barred(ctx context.Context, err error) error {
 	return &model.StaleError{Change: s.Catalog.Applied()}
 }
 
-// degraded is withoutDatabase by what counts at the hit's instant: another plan may, or no override any
-// more, since its target was resolved.
+// degraded calls withoutDatabase with the limits in force at the hit's instant. Since the target was resolved,
+// another plan may apply or an override may have ended.
 func (s *Room) degraded(ctx context.Context, h *hit, t *model.Target, err error) (model.Decision, error) {
 	d, why := s.withoutDatabase(t, h.Cost, h.chargesNothing(), err)
 	if _, over := errors.AsType[*model.StaleError](why); !over {
@@ -125,16 +125,17 @@ func (s *Room) degraded(ctx context.Context, h *hit, t *model.Target, err error)
 	return model.Decision{}, err
 }
 
-// withoutDatabase decides a hit, uncharged and saying so, when the database is out of reach and no
-// limit wants it refused then: by its limits, as far as this node knows. Any other error stays; so
-// does one that is late. A *model.StaleError: the target's limits count no more.
+// withoutDatabase decides a hit without a charge and marks the decision as degraded, if the database is out of
+// reach and all limits allow the hit in an outage. It uses the limits as far as this node knows them. All other
+// errors, also of a late database, are returned. A *model.StaleError reports that the target's limits are no
+// longer in force.
 func (s *Room) withoutDatabase(t *model.Target, cost int64, look bool, err error) (model.Decision, error) {
 	if !errors.Is(err, session.ErrUnavailable) || t.DenyOutage() || t.Lost || t.Level {
 		return model.Decision{}, err
 	}
 	at, ok := s.Estimate()
 	if !ok {
-		// Nothing is charged at this instant. So the node's own clock is good enough.
+		// Nothing is charged at this instant, so the node's own clock is accurate enough.
 		at = s.Wall().UnixMicro()
 	}
 	if why := cmp.Or(t.Over(t.Instant(at)), t.Barred(t.Instant(at))); why != nil {
@@ -143,8 +144,8 @@ func (s *Room) withoutDatabase(t *model.Target, cost int64, look bool, err error
 	return s.Engine.WithoutDatabase(t, at, cost, look), nil
 }
 
-// decideAll decides the hits of a batch. Hits of one counter are decided in their order. Hits
-// that have an error already are left alone.
+// decideAll decides the hits of a batch. Hits of one counter are decided in their order. Hits with an error are
+// skipped.
 func (s *Room) decideAll(ctx context.Context, from quota.Sender, hits []hit, results []queue.Result) {
 	pending := make([]int, 0, len(hits))
 	for i := range hits {
@@ -152,7 +153,7 @@ func (s *Room) decideAll(ctx context.Context, from quota.Sender, hits []hit, res
 			pending = append(pending, i)
 		}
 	}
-	// This error needs no look: a hit that stays stale has it in its result.
+	// This error can be ignored, because a hit that stays stale has the error in its result.
 	_ = catalog.WhileStale(func(atLeast int64) error {
 		var stale error
 		pending, stale = s.decideOnce(ctx, from, hits, pending, atLeast, results)
@@ -160,9 +161,9 @@ func (s *Room) decideAll(ctx context.Context, from quota.Sender, hits []hit, res
 	})
 }
 
-// decideOnce sends the pending hits to the engine in one call. again are the hits whose limits
-// have changed meanwhile: they are to be sent again. stale is the error that names the newest of these
-// changes. All lists share the array of pending: each is written only where it was read before.
+// decideOnce sends the pending hits to the engine in one call. again lists the hits whose limits have changed
+// meanwhile and that must be sent again. stale is the error with the newest of these changes. All lists share
+// the array of pending, and each element is read before it is overwritten.
 func (s *Room) decideOnce(ctx context.Context, from quota.Sender, hits []hit, pending []int, atLeast int64, results []queue.Result) (again []int, stale error) {
 	batch, sent := make([]model.Hit, 0, len(pending)), pending[:0]
 	for _, i := range pending {

@@ -21,7 +21,7 @@ func decodeHit(body []byte, like *respond.Subject) (hit, error) {
 	return decodeAnyHit(body)
 }
 
-// decodeAnyHit is decodeHit without the short cut for plain bodies: it takes any JSON.
+// decodeAnyHit is decodeHit for any JSON, without the fast path for plain bodies.
 func decodeAnyHit(body []byte) (hit, error) {
 	var in client.HitRequest
 	if err := request.Decode(body, &in); err != nil {
@@ -33,7 +33,7 @@ func decodeAnyHit(body []byte) (hit, error) {
 	return askedOf(&in, request.OpHit), nil
 }
 
-// askedOf is what a checked request asks for.
+// askedOf returns the hit of a checked request.
 func askedOf(in *client.HitRequest, kind string) hit {
 	h := hit{
 		Subject: respond.Subject{Customer: in.Customer, Meter: in.Meter, Cost: 1}, attributes: in.Attributes, dryRun: in.DryRun,
@@ -48,7 +48,7 @@ func askedOf(in *client.HitRequest, kind string) hit {
 	return h
 }
 
-// denyStatusOf reads deny_status: the status of a refusal.
+// denyStatusOf reads deny_status, which is the status of a refusal.
 func denyStatusOf(q request.Query) (int, error) {
 	switch q["deny_status"] {
 	case "":
@@ -86,7 +86,7 @@ func (s *Room) hits(w http.ResponseWriter, r *http.Request, p serve.Params) int 
 	return s.answerHit(w, &h, &d, denied, buf)
 }
 
-// readHit reads the hit that a request asks for.
+// readHit reads the hit of a request.
 func (s *Room) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error) {
 	key, err := request.IdempotencyKey(r.Header)
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *Room) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, denie
 	return respond.Write(w, status, contentType, buf.B)
 }
 
-// tellLimits counts a decision, and writes the headers of its limits. wait is how long the hit has to wait,
-// as model.Decision.RetryAfter says.
+// tellLimits counts a decision and writes the headers of its limits. wait is the hit's wait, see
+// model.Decision.RetryAfter.
 func (s *Room) tellLimits(w http.ResponseWriter, h *hit, d *model.Decision, buf *respond.Buffer) (wait int64) {
 	s.metrics.count(h, d)
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
@@ -136,10 +136,10 @@ func (h *hit) names() serve.Names { return serve.Names{Customer: h.Customer, Met
 
 var denyStatusParam = apidoc.Param{Name: "deny_status", Type: "string", Doc: "The status of a refusal. 429 when left out.", Enum: []string{"200", "403", "429"}}
 
-// Pattern is the route of single hits, which are the whole load.
+// Pattern is the route of single hits, which cause nearly all of the load.
 const Pattern = "/v1/hits"
 
-// Routes are those of hits and refunds. A nil Room describes them.
+// Routes returns the routes of hits and refunds. A nil Room only describes the routes.
 func (s *Room) Routes() []serve.Route {
 	charging := []*problem.Kind{
 		problem.KindNotFound, problem.KindNotInPlan, problem.KindSuspended, problem.KindEnded, problem.KindIDReused,

@@ -42,7 +42,7 @@ func (s *Room) putLevel(w http.ResponseWriter, r *http.Request, p serve.Params) 
 	return s.answerHit(w, &h, &d, denied, buf)
 }
 
-// readLevel reads and checks a request. The members that it shares with a hit follow the hit's rules.
+// readLevel reads and checks a request. The members that a level shares with a hit follow the hit's rules.
 func (s *Room) readLevel(r *http.Request, buf *respond.Buffer) (h hit, level int64, err error) {
 	as := client.HitRequest{}
 	if as.Customer, err = request.CustomerInPath(r); err == nil {
@@ -69,8 +69,8 @@ func (s *Room) readLevel(r *http.Request, buf *respond.Buffer) (h hit, level int
 	return askedOf(&as, request.OpHit), *in.Level, nil
 }
 
-// setLevel has the engine set what is held. It makes no customer. Where the plan does not have the
-// meter, what is held can fall only.
+// setLevel lets the engine set a customer's level. It creates no customer. If the plan does not have the meter,
+// the level can only fall.
 func (s *Room) setLevel(ctx context.Context, from quota.Sender, h *hit, level int64) (d model.Decision, err error) {
 	err = catalog.WhileStale(func(atLeast int64) error {
 		t, err := s.Catalog.ResolveKnown(ctx, h.Customer, h.Meter, atLeast)
@@ -90,7 +90,7 @@ func hasAttribute(h *hit, name string) bool {
 	return there
 }
 
-// LevelRoutes are those of levels. A nil Room describes them.
+// LevelRoutes returns the routes of levels. A nil Room only describes the routes.
 func (s *Room) LevelRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{

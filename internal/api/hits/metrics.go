@@ -9,11 +9,11 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// metrics are what is counted of hits.
+// metrics contains the counters of hits.
 type metrics struct {
-	outcomes map[string]prometheus.Counter // of those that were not decided, by problem
+	outcomes map[string]prometheus.Counter // hits that were not decided, by problem
 
-	// Those that every hit touches, looked up once.
+	// The counters that every hit increments are looked up only once.
 	allowed, replayed, refused, refusedFromMemory, looked, degraded, refusedDegraded prometheus.Counter
 	hardExceeded, softExceeded, shadowExceeded                                       prometheus.Counter
 }
@@ -46,7 +46,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	return m
 }
 
-// countBatches shows which batches found no place.
+// countBatches registers the metrics of batches that found no place.
 func (s *Room) countBatches() {
 	s.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "quotad_batches_over_share_total", Help: "Batches answered 503 too-busy, since this node worked on 32 of their API key.",
@@ -73,7 +73,7 @@ func (m *metrics) count(h *hit, d *model.Decision) {
 	}
 }
 
-// countExceeded counts the limits that an admitted and charged hit went past.
+// countExceeded counts the limits that an admitted and charged hit exceeded.
 func (m *metrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
 	if !d.Allowed || d.Replayed || h.chargesNothing() {
 		return
@@ -91,7 +91,7 @@ func (m *metrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
 	}
 }
 
-// failed counts hits that were not decided, by their problem.
+// failed counts hits that were not decided, by problem.
 func (s *Room) failed(err error, hits int) {
 	kind := problem.Of(err).Kind
 	s.metrics.outcomes[kind.Name].Add(float64(hits))

@@ -20,8 +20,8 @@ import (
 // refundRequest is the body of POST /v1/refunds.
 type refundRequest client.RefundRequest
 
-// identify checks the request and sets its one id; key is the id in the header. The members
-// that a refund shares with a hit follow the hit's rules.
+// identify checks the request and sets its single id. key is the id in the header. The members that a refund
+// shares with a hit follow the hit's rules.
 func (in *refundRequest) identify(key string) error {
 	as := client.HitRequest{Customer: in.Customer, Meter: in.Meter, Cost: &in.Cost, Attributes: in.Attributes, ID: in.ID}
 	if in.Cost == 0 {
@@ -50,7 +50,7 @@ func (in *refundRequest) identify(key string) error {
 	return err
 }
 
-// operation is the refund in the engine's form.
+// operation returns the refund in the engine's form.
 func (in *refundRequest) operation(t *model.Target) locked.Refund {
 	r := locked.Refund{Target: t.For(in.Attributes), Cost: in.Cost}
 	of := ""
@@ -95,8 +95,8 @@ func (s *Room) refund(w http.ResponseWriter, r *http.Request, p serve.Params) in
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
 
-// giveBack has the engine do the refund. A refund makes no customer, and the plan may have
-// lost the meter.
+// giveBack lets the engine do the refund. A refund creates no customer, and it works even if the plan has lost
+// the meter.
 func (s *Room) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done locked.Refunded, err error) {
 	err = catalog.WhileStale(func(atLeast int64) error {
 		t, err := s.Catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
@@ -125,7 +125,7 @@ func (in *refundRequest) appendAnswer(b []byte, done *locked.Refunded, views []m
 	return append(respond.AppendLimits(b, views), '}')
 }
 
-// readKeyed reads a request's body into in, and the id in its header.
+// readKeyed reads a request's body into in and returns the id in the header.
 func (s *Room) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
 	if key, err = request.IdempotencyKey(r.Header); err != nil {
 		return "", err

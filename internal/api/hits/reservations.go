@@ -22,20 +22,20 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// maxTTL bounds the life of a reservation, ms.
+// maxTTL is the maximum lifetime of a reservation, ms.
 const maxTTL = model.MaxTTL / 1000
 
 // reservationRequest is the body of POST /v1/reservations.
 type reservationRequest client.ReservationRequest
 
-// A reservation is a checked reservationRequest: a hit whose units are held for a time.
+// reservation is a checked reservationRequest: a hit whose units are reserved for a limited time.
 type reservation struct {
 	hit
 	ttl int64 // ms
 }
 
-// identify checks the request and gives it its one id; key is the id in the header. The
-// members that a reservation shares with a hit follow the hit's rules.
+// identify checks the request and sets its single id. key is the id in the header. The members that a
+// reservation shares with a hit follow the hit's rules.
 func (in *reservationRequest) identify(key string) (asked reservation, err error) {
 	as := client.HitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
 	bad := request.CheckHit(&as, 1)
@@ -51,8 +51,7 @@ func (in *reservationRequest) identify(key string) (asked reservation, err error
 	return asked, err
 }
 
-// operation is the id that the reservation is stored under. A request without an id gets a
-// random one.
+// operation returns the id under which the reservation is stored. A request without an id receives a random id.
 func (h *reservation) operation() model.ID {
 	if h.id == "" {
 		return model.NewID(request.OpUnnamed, rand.Text())
@@ -92,8 +91,7 @@ func (s *Room) readReservation(r *http.Request, buf *respond.Buffer) (asked rese
 	return in.identify(key)
 }
 
-// hold has the engine make the reservation. Each try, after limits have changed, uses the same
-// id.
+// hold lets the engine create the reservation. Retries after changes of limits use the same id.
 func (s *Room) hold(ctx context.Context, from quota.Sender, asked *reservation) (made locked.Reservation, err error) {
 	id := asked.operation()
 	err = catalog.WhileStale(func(atLeast int64) error {
@@ -108,7 +106,7 @@ func (s *Room) hold(ctx context.Context, from quota.Sender, asked *reservation) 
 		return err
 	})
 	if asked.id == "" && errors.Is(err, locked.ErrUnderWay) {
-		err = session.ErrBusy // nobody else can have its random id
+		err = session.ErrBusy // no other operation can have the random id
 	}
 	return made, err
 }
@@ -137,7 +135,7 @@ func (s *Room) answerReservation(w http.ResponseWriter, h *hit, made *locked.Res
 	return respond.Write(w, http.StatusCreated, respond.PlainJSON, buf.B)
 }
 
-// ReservationRoutes are those of reservations. A nil Room describes them.
+// ReservationRoutes returns the routes of reservations. A nil Room only describes the routes.
 func (s *Room) ReservationRoutes() []serve.Route {
 	const one = reservationsPattern + "/{id}"
 	release := serve.Delete(apidoc.Backends, one, "reservations.release", "Give a reservation back", s.release).Fails(problem.KindNotFound, problem.KindConflict)

@@ -1,9 +1,9 @@
-// Package hits is what charges and what is judged by limits: hits, batches, refunds, and
-// reservations with their ends.
+// Package hits serves the operations that charge units or are judged by limits: hits, batches, refunds, and
+// reservations with their commits and releases.
 //
-// Hits are the whole load. They have a decoder of their own for the form that nearly all clients
-// write (plain, in hit.go), and append their answers to buffers. Package hits must never hold rules about
-// limits, which are in quota.
+// Hits cause nearly all of the load. They have a decoder of their own for the form that nearly all clients write
+// (plain, in plain.go), and append their responses to buffers. Package hits must never contain rules about
+// limits, which belong to package quota.
 package hits
 
 import (
@@ -19,14 +19,15 @@ type Room struct {
 	*serve.Server
 	metrics *metrics
 	waits   *waits
-	Unread  unread       // answers of batches on their way
-	Batches *serve.Slots // places of batches under way
+	Unread  unread       // batch responses that are being written
+	Batches *serve.Slots // places for batches in progress
 
-	// refusals bounds the lines of the log about refused gateways. A suspended customer may flood one.
+	// refusals limits the log lines about refused gateway requests, because a suspended customer may cause very
+	// many refusals.
 	refusals rate.Sometimes
 }
 
-// New makes a room, and registers its metrics.
+// New returns a room and registers its metrics.
 func New(s *serve.Server) *Room {
 	r := &Room{
 		Server: s, metrics: newMetrics(s.Registry), waits: newWaits(s.DecideWithin),

@@ -18,7 +18,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// A settlement is the commit or the release of a reservation.
+// settlement is the commit or the release of a reservation.
 type settlement struct {
 	id              string
 	customer, meter string
@@ -27,7 +27,7 @@ type settlement struct {
 	done            locked.Settled
 }
 
-// settle finds the reservation with the id in the path and lets do settle it.
+// settle finds the reservation whose id is in the path and lets do settle it.
 func (s *Room) settle(ctx context.Context, st *settlement, do func(*model.Target, locked.ReservationID) (locked.Settled, error)) error {
 	r, ok := locked.ParseReservationID(st.id)
 	if !ok {
@@ -76,7 +76,7 @@ func (s *Room) commit(w http.ResponseWriter, r *http.Request, p serve.Params) in
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
 
-// readCommit reads what is to be committed.
+// readCommit reads the request of a commit.
 func (s *Room) readCommit(r *http.Request, buf *respond.Buffer) (st settlement, err error) {
 	if st.id, err = request.PathValue(r, "id"); err != nil {
 		return st, err
@@ -114,8 +114,8 @@ func (st *settlement) appendAnswer(b []byte, views []model.View) []byte {
 	return append(respond.AppendLimits(b, views), '}')
 }
 
-// answerNoRoom writes the problem of a commit that does not fit: the largest cost that would
-// fit, and the limits.
+// answerNoRoom writes the problem of a commit that does not fit. The problem contains the largest cost that
+// would fit, and the limits.
 func (s *Room) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, buf *respond.Buffer) int {
 	d := &room.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)

@@ -7,25 +7,27 @@ import (
 	"time"
 )
 
-// MaxUnread is how many answers of batches may be on their way to their clients at once: each
-// keeps its decisions in memory until all of it is written.
+// MaxUnread is the maximum number of batch responses that may be in transmission at once. Each response keeps
+// its decisions in memory until it has been written completely.
 const MaxUnread = 128
 
-// unread are the answers of batches that are being written, the oldest first. They hold no
-// place of a batch under way: a client that reads slowly keeps nobody else waiting. Beyond
-// MaxUnread the oldest is cut off, so that memory stays bounded whoever reads or does not.
+// unread lists the batch responses that are being written, the oldest first. These responses occupy no place of
+// a batch, so a client that reads slowly does not delay others. Above MaxUnread the oldest response is cut off,
+// so that memory stays bounded however slowly clients read.
 type unread struct {
 	mu  sync.Mutex
 	all []*http.ResponseController
 }
 
-// begin is called before an answer is written; end after it, and before its handler returns.
+// begin must be called before a response is written. The caller must call end after the response and before its
+// handler returns.
 func (u *unread) begin(w http.ResponseWriter) (end func()) {
 	c := http.NewResponseController(w)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.all) == MaxUnread {
-		// Under the lock, or the oldest could be done and its connection at another request.
+		// The lock is held, because otherwise the oldest response could end and its connection could already
+		// serve another request.
 		_ = u.all[0].SetWriteDeadline(time.Unix(1, 0))
 		u.all = slices.Delete(u.all, 0, 1)
 	}
@@ -39,7 +41,7 @@ func (u *unread) begin(w http.ResponseWriter) (end func()) {
 	}
 }
 
-// Writing is how many answers of batches are being written.
+// Writing returns the number of batch responses that are being written.
 func (u *unread) Writing() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

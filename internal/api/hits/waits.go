@@ -8,21 +8,21 @@ import (
 	"quotad/internal/fastpath"
 )
 
-// waits bounds how long requests wait for an answer. One timer serves all requests: a timer
-// and a context for each were a twentieth of the cost of a hit. The timer ticks in rounds. So
-// the end of a wait, or a client that has gone, is noticed up to two rounds late.
+// waits limits the time for which requests wait for a response. One timer serves all requests, because a timer
+// and a context for each request were a twentieth of the cost of a hit. The timer ticks in rounds. Therefore the
+// end of a wait, or a disconnected client, is noticed up to two rounds late.
 type waits struct {
 	every  time.Duration // the length of a round
-	rounds uint64        // how many rounds a wait lasts at least
+	rounds uint64        // the minimum number of rounds in a wait
 
 	mu      sync.Mutex
 	round   uint64
-	running bool // the timer is set; it is not set again after a round in which nobody waits
+	running bool // the timer is set; it is not reset after a round in which no request waited
 	oldest  *deadline
 	newest  *deadline
 }
 
-// waitRounds is how many rounds a wait has at least.
+// waitRounds is the minimum number of rounds in a wait.
 const waitRounds = 50
 
 func newWaits(after time.Duration) *waits {
@@ -30,25 +30,25 @@ func newWaits(after time.Duration) *waits {
 	return &waits{every: every, rounds: uint64((after + every - 1) / every)}
 }
 
-// deadline is a request's context. It also ends when the request has waited for too long, when
-// its client has gone away, and when it is answered.
+// deadline is a request's context. It also ends when the request has waited too long, when its client has
+// disconnected, and when the response is ready.
 type deadline struct {
 	context.Context // the request's
 	waits           *waits
 	done            chan struct{}
-	err             error // why it has ended; it is set before done is closed
+	err             error // the reason of the end; it is set before done is closed
 
-	// Under the lock of waits.
+	// The lock of waits protects the following fields.
 	until        uint64 // the round in which the wait ends
 	older, newer *deadline
 }
 
-// until returns a new deadline for a request. The caller must call its end.
+// until returns a new deadline for a request. The caller must call the deadline's end method.
 func (w *waits) until(request context.Context) *deadline {
 	d := &deadline{Context: request, waits: w, done: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// The present round may be about to end, so it does not count.
+	// The present round may be about to end, so it is not counted.
 	d.until = w.round + w.rounds + 1
 	d.older, w.newest = w.newest, d
 	if d.older != nil {
@@ -60,7 +60,7 @@ func (w *waits) until(request context.Context) *deadline {
 	return d
 }
 
-// run sets the timer, unless it is set or nobody waits. The caller holds the lock.
+// run sets the timer unless it is set or no request waits. The caller holds the lock.
 func (w *waits) run() {
 	if !w.running && w.oldest != nil {
 		w.running = true
@@ -81,15 +81,14 @@ func (d *deadline) Err() error {
 	}
 }
 
-// end says that the request is answered: what was made from the deadline ends, too.
+// end marks the request as answered and cancels all contexts that were derived from the deadline.
 func (d *deadline) end() {
 	d.waits.mu.Lock()
 	defer d.waits.mu.Unlock()
 	d.waits.close(d, context.Canceled)
 }
 
-// close ends a deadline with the error why, unless the deadline has ended. The caller holds
-// the lock.
+// close ends a deadline with the error why, unless the deadline has ended already. The caller holds the lock.
 func (w *waits) close(d *deadline, why error) {
 	if d.err != nil {
 		return
@@ -106,11 +105,11 @@ func (w *waits) close(d *deadline, why error) {
 	} else {
 		w.newest = d.older
 	}
-	d.older, d.newer = nil, nil // whoever keeps d then keeps no other deadline alive
+	d.older, d.newer = nil, nil // so that a reference to d keeps no other deadline alive
 }
 
-// next ends a round. It closes the deadlines of requests that have waited for long enough, or
-// that have no client left.
+// next ends a round. It closes the deadlines of requests that have waited too long or whose clients have
+// disconnected.
 func (w *waits) next() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,8 +121,7 @@ func (w *waits) next() {
 		} else if err := d.Context.Err(); err != nil {
 			w.close(d, err)
 		} else if d.until < w.round+w.rounds && fastpath.Gone(d.Context) {
-			// Gone is a system call. So it is made only for requests that have waited for a
-			// whole round.
+			// Gone makes a system call, so it is called only for requests that have waited for a whole round.
 			w.close(d, context.Canceled)
 		}
 		d = newer

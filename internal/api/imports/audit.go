@@ -10,7 +10,7 @@ import (
 // auditImports is the target of imports in the audit trail.
 const auditImports = "imports"
 
-// auditBegin records that an import begins, before its first line is done.
+// auditBegin records the start of an import before its first line is done.
 func (im *importing) auditBegin(ctx context.Context) error {
 	if im.audited {
 		return nil
@@ -29,7 +29,7 @@ type importAudit struct {
 	Failed   int64 `json:"failed"`
 }
 
-// auditEnd records what came of an import that did anything.
+// auditEnd records the result of an import that did anything.
 func (im *importing) auditEnd() {
 	if !im.audited {
 		return

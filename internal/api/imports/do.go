@@ -15,8 +15,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// do sends the valid lines of a group to the engine, in one of the places for that. Lines of one
-// customer and meter are done in their order. An import has no place while its client sends.
+// do sends the valid lines of a group to the engine, in one of the places for groups. Lines of one customer and
+// meter are done in their order. An import occupies no place while it waits for its client.
 func (im *importing) do(items []item) {
 	var right []int
 	for i := range items {
@@ -43,7 +43,7 @@ func (im *importing) do(items []item) {
 			items[i].err = err
 		}
 	} else {
-		// This error needs no look: a line that stays stale has it as its own.
+		// This error can be ignored, because a line that stays stale has the error as its own.
 		_ = catalog.WhileStale(func(atLeast int64) error {
 			var stale error
 			pending, stale = im.server.importOnce(ctx, im.from, items, pending, atLeast)
@@ -57,14 +57,13 @@ func (im *importing) do(items []item) {
 	}
 }
 
-// outage reports whether an error is a 503: it passes without the client's doing.
+// outage reports whether an error is a 503, which passes without any action of the client.
 func outage(err error) bool {
 	return err != nil && problem.Of(err).Kind.Status == http.StatusServiceUnavailable
 }
 
-// importOnce sends the pending lines to the engine in one call, which waits no longer than a hit does.
-// again are the lines whose limits have changed meanwhile. stale is the error that names the newest of
-// these changes.
+// importOnce sends the pending lines to the engine in one call, which waits no longer than a hit does. again
+// lists the lines whose limits have changed meanwhile. stale is the error with the newest of these changes.
 func (s *Room) importOnce(ctx context.Context, from quota.Sender, items []item, pending []int, atLeast int64) (again []int, stale error) {
 	imports, sent := s.importsOf(ctx, items, pending, atLeast)
 	newest := int64(-1)
@@ -84,9 +83,9 @@ func (s *Room) importOnce(ctx context.Context, from quota.Sender, items []item, 
 	return again, stale
 }
 
-// importsOf returns the pending lines in the engine's form, and their indices. All lines of
-// one customer and meter share a target, so that all of them are stale or none is. After an
-// outage the rest of the lines is not tried.
+// importsOf returns the pending lines in the engine's form, and their indices. All lines of one customer and
+// meter share a target, so they are stale either all together or not at all. After an outage the remaining lines
+// are not tried.
 func (s *Room) importsOf(ctx context.Context, items []item, pending []int, atLeast int64) (imports []locked.Import, sent []int) {
 	type found struct {
 		target *model.Target
@@ -118,8 +117,8 @@ func (s *Room) importsOf(ctx context.Context, items []item, pending []int, atLea
 	return imports, sent
 }
 
-// importTarget is what a line is judged by, as of change atLeast or later. An import makes no
-// customer, and the customer's plan must have the meter.
+// importTarget returns the target of a line as of change atLeast or later. An import creates no customer, and
+// the customer's plan must have the meter.
 func (s *Room) importTarget(ctx context.Context, it *item, atLeast int64) (*model.Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.DecideWithin)
 	defer cancel()
@@ -130,7 +129,8 @@ func (s *Room) importTarget(ctx context.Context, it *item, atLeast int64) (*mode
 	return t, err
 }
 
-// mayReturn says of a meter that its units may come back: a balance replaces what counted.
+// mayReturn records that units of a meter may be returned, because an opening balance replaces the earlier
+// usage.
 func (s *Room) mayReturn(ctx context.Context, meter string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.DecideWithin)
 	defer cancel()

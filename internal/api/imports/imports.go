@@ -18,27 +18,26 @@ import (
 )
 
 const (
-	// MaxOpen is how many imports may be open at once on a node. One that waits for its client
-	// takes importMemory, and no more.
+	// MaxOpen is the maximum number of open imports on a node. An import that waits for its client occupies at
+	// most importMemory.
 	MaxOpen = 64
-	// MaxOwn is how many of these are one key's, so that others find a place.
+	// MaxOwn is the maximum number of open imports of one key, so that other keys find a place.
 	MaxOwn = MaxOpen / 2
-	// MaxGroups is how many groups of lines a node does at once, of all imports.
+	// MaxGroups is the maximum number of groups of lines that a node processes at once, for all imports
+	// together.
 	MaxGroups = 4
-	// importMemory is what an import holds of the memory for bodies, in bytes: its reader's, and
-	// as much for lines that were taken apart.
+	// importMemory is an import's part of the memory for bodies, in bytes. It covers the reader's buffer and an
+	// equal amount for parsed lines.
 	importMemory = 4 * MaxLine
-	// MaxOutages is how many groups in a row may meet an outage, so that no line is done,
-	// before an import stops.
+	// MaxOutages is the number of consecutive groups that an outage prevents completely before an import stops.
 	MaxOutages = 3
-	// DefaultWait bounds each wait of an import: for the lines of a group, for the database,
-	// and for the client to take the answer.
+	// DefaultWait limits each wait of an import: for the lines of a group, for the database, and for the client
+	// to accept the response.
 	DefaultWait = 30 * time.Second
-	// defaultPause is the pause after a group that met an outage. It is as long as Retry-After
-	// says.
+	// defaultPause is the pause after a group that an outage prevented. It equals the value of Retry-After.
 	defaultPause = time.Second
-	// importEnd is how long the connection is still read after the answer, for what the client
-	// sends.
+	// importEnd is the time after the response for which the server still reads the client's data from the
+	// connection.
 	importEnd = time.Second
 )
 
@@ -60,7 +59,7 @@ var (
 	errNodeStops   = &problem.Fault{Kind: problem.KindStopping, Detail: "this node is stopping"}
 )
 
-// An importing is an import under way.
+// importing is an import in progress.
 type importing struct {
 	server   *Room
 	key      queue.SenderID
@@ -69,19 +68,19 @@ type importing struct {
 	r        *http.Request
 	control  *http.ResponseController
 	body     *lineReader
-	answer   []byte // not sent yet
-	begun    bool   // the head of the answer has been sent
-	audited  bool   // that it began
-	listed   bool   // the answer lists an error already
-	outages  int    // groups in a row that met an outage
+	answer   []byte // the part that is not sent yet
+	begun    bool   // the header of the response was sent
+	audited  bool   // the start was recorded in the audit trail
+	listed   bool   // the response already contains an error
+	outages  int    // consecutive groups that an outage prevented
 	outcomes client.Import
 }
 
 // importLines serves POST /v1/imports.
 func (s *Room) importLines(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	if r.ProtoMajor == 1 {
-		// The import may end within the body. The rest of the body must not be read as the
-		// connection's next request.
+		// The import may end within the body. The rest of the body must not be parsed as the connection's next
+		// request.
 		w.Header().Set("Connection", "close")
 	}
 	if err := checkImport(r); err != nil {
@@ -106,12 +105,11 @@ func (s *Room) importLines(w http.ResponseWriter, r *http.Request, p serve.Param
 	return http.StatusOK
 }
 
-// run does all lines and answers. It ends at once when the answer cannot be sent, for then the
-// client is gone.
+// run processes all lines and writes the response. It ends at once if the response cannot be sent, because then
+// the client is gone.
 func (im *importing) run() {
-	// Without full duplex net/http reads the whole body before it sends the first byte of an
-	// answer. An error means that the connection is full duplex anyway, or is not one of
-	// net/http's.
+	// Without full duplex, net/http reads the whole body before it sends the first byte of a response. An error
+	// means that the connection is full duplex anyway, or does not belong to net/http.
 	_ = im.control.EnableFullDuplex()
 	im.answer = append(im.answer[:0], `{"errors":[`...)
 	var items []item
@@ -120,7 +118,7 @@ func (im *importing) run() {
 		im.allow(im.server.Wait)
 		clear(items)
 		items, end = im.body.group(items[:0])
-		im.allow(2 * im.server.Wait) // for the database, and then for the answer
+		im.allow(2 * im.server.Wait) // for the database and then for the response
 		im.do(items)
 		im.report(items)
 		if !im.send() {
@@ -136,16 +134,16 @@ func (im *importing) run() {
 	}
 }
 
-// allow sets the deadlines for reading the body and writing the answer to d from now. If the
-// connection is gone, the next read or write says so.
+// allow sets the deadlines for reading the body and writing the response to d from now. If the connection is
+// gone, the next read or write fails.
 func (im *importing) allow(d time.Duration) {
 	at := im.server.Wall().Add(d)
 	_ = im.control.SetReadDeadline(at)
 	_ = im.control.SetWriteDeadline(at)
 }
 
-// mayGoOn returns why the import has to stop, or nil. After an outage it pauses before it
-// returns nil.
+// mayGoOn returns the reason for which the import must stop, or nil. After an outage it pauses before it returns
+// nil.
 func (im *importing) mayGoOn() error {
 	if state, _ := im.server.Ready(); state == serve.StateStopping {
 		return errNodeStops
@@ -162,7 +160,7 @@ func (im *importing) mayGoOn() error {
 	return nil
 }
 
-// report counts the outcomes of the lines, and adds their errors to the answer.
+// report counts the results of the lines and adds their errors to the response.
 func (im *importing) report(items []item) {
 	sum, counters := &im.outcomes, im.server.Metrics.Operations[serve.NameImport]
 	for i := range items {
@@ -196,8 +194,8 @@ func (im *importing) addError(it *item) {
 	}
 }
 
-// send sends the part of the answer that is ready, or at least white space, which shows that
-// the import goes on. It reports whether the client takes it.
+// send sends the part of the response that is ready, or at least white space as a sign of life. It reports
+// whether the client accepts the data.
 func (im *importing) send() bool {
 	space := byte('\n')
 	if len(im.answer) == 0 {
@@ -207,8 +205,8 @@ func (im *importing) send() bool {
 	return im.write() == nil && im.control.Flush() == nil
 }
 
-// write writes the part of the answer that is ready. The first write sends the head, after the
-// first lines were read: a head before that would keep net/http from sending 100 Continue.
+// write writes the part of the response that is ready. The first write also sends the header, and happens after
+// the first lines were read. An earlier header would prevent net/http from sending 100 Continue.
 func (im *importing) write() error {
 	if !im.begun {
 		im.begun = true
@@ -219,7 +217,7 @@ func (im *importing) write() error {
 	return err
 }
 
-// finish appends the end of the answer: the counts, and why the import stopped early.
+// finish appends the end of the response: the counts, and the reason if the import stopped early.
 func (im *importing) finish(end error) {
 	sum := &im.outcomes
 	for _, n := range []struct {

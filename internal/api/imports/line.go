@@ -16,12 +16,12 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// An item is a line on its way.
+// item is a line that is being imported.
 type item struct {
 	client.ImportLine
-	number   int   // of the line, from 1
-	at       int64 // of usage, µs since the Unix epoch
-	err      error // why it was not done
+	number   int   // line number, from 1
+	at       int64 // instant of the usage, µs since the Unix epoch
+	err      error // reason for which the line was not done
 	replayed bool
 }
 
@@ -39,8 +39,8 @@ func decodeLine(number int, line []byte) item {
 	return it
 }
 
-// check reports all that is wrong with a line, and reads its instant. The members that a line
-// shares with a hit follow the hit's rules.
+// check returns all faults of a line and parses its instant. The members that a line shares with a hit follow
+// the hit's rules.
 func (it *item) check() error {
 	as := client.HitRequest{Customer: it.Customer, Meter: it.Meter, Cost: it.Cost, Attributes: it.Attributes, ID: &it.ID}
 	bad := request.CheckHit(&as, 1)
@@ -96,7 +96,7 @@ func (it *item) checkBalance(refuse func(field, detail string)) {
 	}
 }
 
-// operation is a checked line as the engine takes it.
+// operation returns a checked line in the engine's form.
 func (it *item) operation(t *model.Target) locked.Import {
 	op := locked.Import{Target: t.For(it.Attributes)}
 	var payload []string
@@ -122,7 +122,7 @@ func (it *item) names() serve.Names {
 	return n
 }
 
-// appendError appends the JSON of a line's error. f is the problem of that error.
+// appendError appends the JSON of a line's error. f is the problem for the error.
 func (it *item) appendError(b []byte, f *problem.Fault) []byte {
 	b = append(b, `{"line":`...)
 	b = strconv.AppendInt(b, int64(it.number), 10)
@@ -143,8 +143,8 @@ func (it *item) appendError(b []byte, f *problem.Fault) []byte {
 	return append(b, '}')
 }
 
-// fieldOf is the member of a line that err concerns, or the first of several. It is empty
-// where err concerns the whole line, or no line. f is the problem of err.
+// fieldOf returns the member of a line that err concerns, or the first of several members. It returns an empty
+// string if err concerns the whole line, or no line. f is the problem for err.
 func fieldOf(err error, f *problem.Fault) string {
 	if len(f.Fields) > 0 {
 		return f.Fields[0].Field

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// MaxLine is how long a line of an import may be, in bytes, without its end.
+	// MaxLine is the maximum length of an import line in bytes, without its end.
 	MaxLine = 64 << 10
-	// MaxSize is how large its body may be, in bytes.
+	// MaxSize is the maximum size of an import's body in bytes.
 	MaxSize = 1 << 30
-	// MaxGroup is how many lines are done at once.
+	// MaxGroup is the maximum number of lines that are processed at once.
 	MaxGroup = 500
 )
 
@@ -29,7 +29,7 @@ var (
 	errLongLine    = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the line has more than 64 KiB"}
 )
 
-// checkImport checks the length and the media type that an import's head gives for its body.
+// checkImport checks the length and the media type in the header of an import.
 func checkImport(r *http.Request) error {
 	if r.ContentLength > MaxSize {
 		return errImportLarge
@@ -37,22 +37,21 @@ func checkImport(r *http.Request) error {
 	return request.CheckMedia(r.Header, errImportType, "application/x-ndjson", "application/jsonl", "application/json")
 }
 
-// lineReader reads lines of a body, whatever their number.
+// lineReader reads any number of lines of a body.
 type lineReader struct {
 	r      *bufio.Reader
-	number int   // of the line that was read last, from 1
-	size   int64 // bytes read
+	number int   // number of the last line that was read, from 1
+	size   int64 // number of bytes read
 }
 
 func newLineReader(body io.Reader) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(body, 2*MaxLine)} // it must hold a line and its end
+	return &lineReader{r: bufio.NewReaderSize(body, 2*MaxLine)} // room for a line and its end
 }
 
-// next reads a line and trims the white space around it. The line is valid until the next
-// call.
+// next reads a line and trims the white space around it. The line is valid until the next call.
 //
-// Errors: errLongLine, after which reading may go on; io.EOF at the end of the body; any other
-// error where the body broke off. Then the line is what had arrived of it.
+// Errors: errLongLine, after which reading may continue; io.EOF at the end of the body; any other error if the
+// body is incomplete. For such an error, the line is the part that arrived.
 func (l *lineReader) next() ([]byte, error) {
 	l.number++
 	line, err := l.read()
@@ -87,9 +86,8 @@ func (l *lineReader) ready() bool {
 	return bytes.IndexByte(b, '\n') >= 0
 }
 
-// group appends the next lines to items, MaxGroup at most. It waits for the first line only:
-// the lines of a slow client are done as they arrive. end is io.EOF, or why the body broke
-// off.
+// group appends the next lines to items, at most MaxGroup. It waits only for the first line, so that the lines
+// of a slow client are processed as they arrive. end is io.EOF, or the error that ended the body early.
 func (l *lineReader) group(items []item) (all []item, end error) {
 	for len(items) < MaxGroup {
 		line, err := l.next()

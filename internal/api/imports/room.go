@@ -1,6 +1,7 @@
-// Package imports is what was used elsewhere: lines of a body that may take long, done in groups.
+// Package imports serves imports of usage from other systems. The lines of a body, which may take long, are
+// processed in groups.
 //
-// Lines are charged and not judged. What is judged is in package hits.
+// Lines are charged without being judged by limits. Package hits serves the operations that are judged.
 package imports
 
 import (
@@ -12,13 +13,13 @@ import (
 // Room serves the route of imports.
 type Room struct {
 	*serve.Server
-	Open   *serve.Slots // places of imports that are open
-	Groups *serve.Turns // places for groups of lines that are being done
+	Open   *serve.Slots // places for open imports
+	Groups *serve.Turns // places for groups of lines in progress
 
 	Wait, Pause time.Duration // DefaultWait and defaultPause; tests set others
 }
 
-// New makes a room.
+// New returns a room.
 func New(s *serve.Server) *Room {
 	return &Room{
 		Server: s, Wait: DefaultWait, Pause: defaultPause,

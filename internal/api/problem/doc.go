@@ -1,7 +1,7 @@
-// Package problem owns the errors of the API: the kinds of problems (kinds.go), and the one
-// table that turns any error into one of them (table.go). Their documents are RFC 9457's.
+// Package problem owns the errors of the API: the kinds of problems (kinds.go), and the only table that converts
+// errors into problems (table.go). Problem documents follow RFC 9457.
 //
-// A kind's type, status and title never change, as clients branch on them. What is not in
-// the table is an internal error, whose text never leaves the log. Of a 5xx the client is
-// never told what wraps the sentinel.
+// The type, status and title of a kind never change, because clients branch on them. An error that is not in the
+// table is an internal error, whose text appears only in the log. For a 5xx, the client never sees the text that
+// wraps the sentinel error.
 package problem

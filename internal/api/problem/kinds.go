@@ -300,12 +300,12 @@ var (
 	}
 )
 
-// text writes a description in Markdown: one sentence, and then a list of what else is true.
+// text returns a description in Markdown: one sentence, followed by a list of further facts.
 func text(what string, more ...string) string {
 	return what + "\n\n- " + strings.Join(more, "\n- ")
 }
 
-// Kinds are all kinds of problems.
+// Kinds lists all kinds of problems.
 var Kinds = []*Kind{
 	KindNotJSON, KindUnauthorized, KindWrongScope, KindNotInPlan, KindSuspended, KindEnded, KindNotFound, KindMethod, KindTimeout, KindConflict,
 	KindPrecondition, KindTooLarge, KindMediaType, KindInvalid, KindIDReused, KindRefunded, KindUnderWay, KindDoesNotFit, KindArchived,

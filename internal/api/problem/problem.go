@@ -10,17 +10,17 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// A Kind is one kind of problem: its type, status and title never change, so clients
-// may branch on them. Its documentation is served at /problems/{name}.
+// Kind is one kind of problem. Its type, status and title never change, so clients may branch on them. Its
+// documentation is served at /problems/{name}.
 type Kind struct {
 	Name   string
 	Status int
 	Title  string
-	Doc    string // what happened and what to do about it
+	Doc    string // what happened, and what the client can do
 	retry  bool   // sent with Retry-After: 1
 }
 
-// TypeURI is an absolute path, resolved against the server that answered.
+// TypeURI returns an absolute path, which clients resolve against the server that responded.
 func (k *Kind) TypeURI() string {
 	if k == KindQuotaExceeded {
 		return respond.QuotaExceeded
@@ -28,15 +28,15 @@ func (k *Kind) TypeURI() string {
 	return "/problems/" + k.Name
 }
 
-// Waits reports whether problems of the kind may have the header Retry-After.
+// Waits reports whether problems of the kind may have a Retry-After header.
 func (k *Kind) Waits() bool { return k.retry || k == KindTooManyFailures }
 
-// A Fault is an error of the request itself, found here rather than below.
+// Fault is an error that the API itself finds in a request.
 type Fault struct {
 	Kind   *Kind
 	Detail string
 	Fields model.FieldErrors
-	// For headers that some kinds have.
+	// The following fields set headers that only some kinds have.
 	BearerError string // 401 and 403: the error code of RFC 6750, section 3.1; may be empty
 	Allow       string // 405: the methods that the path has
 	RetryAfter  int    // seconds, of a kind without a wait of its own; 0: none
@@ -44,19 +44,20 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Detail }
 
-// Invalid is a 422 about one field, named by its path, such as limits[0].window; empty: the body.
+// Invalid returns a 422 about one field, which is identified by its path, such as limits[0].window. An empty
+// field means the body.
 func Invalid(field, detail string) *Fault {
 	return InvalidFields(model.FieldErrors{{Field: field, Detail: detail}})
 }
 
-// What one answer says at most, so that a small request has no large answer: errors, and
-// those that the detail says in words.
+// The maximum number of errors in a response, and of errors in its detail text. They prevent a large response to
+// a small request.
 const (
 	MaxErrors   = 100
 	maxInDetail = 5
 )
 
-// InvalidFields is a 422 about some fields. What it repeats of the request is cut.
+// InvalidFields returns a 422 about several fields. Values that are repeated from the request are shortened.
 func InvalidFields(all model.FieldErrors) *Fault {
 	f := &Fault{Kind: KindInvalid}
 	var parts []string
@@ -67,7 +68,7 @@ func InvalidFields(all model.FieldErrors) *Fault {
 			continue
 		}
 		part := e.Detail
-		if e.Field != "" { // else it is about the whole body
+		if e.Field != "" { // an empty field means the whole body
 			part = e.Field + ": " + part
 		}
 		parts = append(parts, part)
@@ -79,7 +80,7 @@ func InvalidFields(all model.FieldErrors) *Fault {
 	return f
 }
 
-// Append appends the problem document of RFC 9457, with so many errors at most.
+// Append appends the problem document of RFC 9457 with at most most errors.
 func Append(b []byte, f *Fault, most int) []byte {
 	b = append(b, `{"type":`...)
 	b = respond.AppendString(b, f.Kind.TypeURI())
@@ -106,7 +107,7 @@ func Append(b []byte, f *Fault, most int) []byte {
 	return append(b, '}')
 }
 
-// Write answers with a problem document and returns its status.
+// Write writes a problem document as the response and returns its status.
 func Write(w http.ResponseWriter, f *Fault) int {
 	h := w.Header()
 	switch {

@@ -15,9 +15,9 @@ import (
 	"quotad/internal/webhooks"
 )
 
-// Of turns any error into what the client may see of it. What is not in the
-// table is an internal error: its text stays in the log. For a 5xx the detail is the
-// sentinel's own text, since what wraps it may name hosts and statements.
+// Of converts any error into the problem that the client may see. An error that is not in the table becomes an
+// internal error, whose text appears only in the log. For a 5xx the detail is the sentinel's own text, because
+// the text that wraps it may contain hosts and statements.
 func Of(err error) *Fault {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f
@@ -54,15 +54,16 @@ func Of(err error) *Fault {
 	return Broken
 }
 
-// Broken is what is said of a defect of quotad's.
+// Broken is the problem for a defect of quotad.
 var Broken = &Fault{
 	Kind:   KindInternal,
 	Detail: "something went wrong here: quotad's log has the cause. Look at what there is before you send it again, and report it if it stays",
 }
 
-// errorTable is the one place where errors become HTTP.
+// errorTable is the only place in which errors are mapped to HTTP.
 var errorTable = []errorEntry{
-	// The database said no for a reason of its own: a defect here, and no outage.
+	// The database rejected a statement for a reason of its own. The cause is a defect in quotad and not an
+	// outage.
 	{err: session.ErrInternal, kind: KindInternal},
 	{err: model.ErrMalformed, kind: KindInternal},
 	{
@@ -173,8 +174,8 @@ var errorTable = []errorEntry{
 		err: respond.ErrMemoryShare, kind: KindBusy,
 		text: "the requests of this API key under way take half of the memory that this node gives to bodies and answers, the most for one key; nothing was charged or stored",
 	},
-	// Decide reports a deadline that passes after the hit was sent as an unknown
-	// outcome, so here nothing was sent.
+	// Decide reports an unknown outcome if a deadline passes after the hit was sent. Therefore nothing was sent
+	// in this case.
 	{err: context.DeadlineExceeded, kind: KindBusy, text: "waited too long; nothing was charged or stored"},
 	{err: context.Canceled, kind: KindBusy, text: "the client went away; nothing was charged or stored"},
 }
@@ -182,7 +183,7 @@ var errorTable = []errorEntry{
 type errorEntry struct {
 	err  error
 	kind *Kind
-	text string // instead of the error's own
+	text string // replaces the error's own text
 }
 
 func (e *errorEntry) detail() string {

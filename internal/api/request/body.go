@@ -15,7 +15,7 @@ import (
 	"quotad/internal/api/respond"
 )
 
-// The largest bodies, in bytes.
+// The maximum sizes of bodies, in bytes.
 const (
 	MaxBody      = 64 << 10
 	MaxBatchBody = 1 << 20
@@ -30,9 +30,9 @@ var (
 	errCutShort   = &problem.Fault{Kind: problem.KindNotJSON, Detail: "the body ended before it was complete"}
 )
 
-// ReadBody reads the request's body into buf.B, up to limit bytes, after checking that it
-// claims to be JSON. The buffer grows by what has come, and not by what was promised: a
-// client that promises much and sends little takes little.
+// ReadBody reads the request's body into buf.B, up to limit bytes, if the media type is JSON. The buffer grows
+// with the bytes that have arrived and not with the announced length. Therefore a client that announces much and
+// sends little occupies little memory.
 func ReadBody(r *http.Request, buf *respond.Buffer, memory *respond.Budget, limit int) error {
 	buf.B = buf.B[:0]
 	if err := checkMediaType(r.Header); err != nil {
@@ -52,14 +52,15 @@ func ReadBody(r *http.Request, buf *respond.Buffer, memory *respond.Budget, limi
 				return err
 			}
 		}
-		// One byte too many is enough to know: for more, a chunked body would be waited for.
+		// One byte above the limit is enough to detect a body that is too long. Reading more could block on a
+		// chunked body.
 		n, err := r.Body.Read(buf.B[have:min(buf.Room(), limit+1)])
 		buf.B = buf.B[:have+n]
 		switch {
 		case have+n > limit:
 			return tooLarge
 		case err == io.EOF:
-			_ = r.Body.Close() // or net/http would look for more of it before it answers
+			_ = r.Body.Close() // otherwise net/http would read on before it responds
 			return nil
 		case err != nil:
 			return WhyCut(err)
@@ -67,10 +68,10 @@ func ReadBody(r *http.Request, buf *respond.Buffer, memory *respond.Budget, limi
 	}
 }
 
-// nextSize is the size of the buffer for a body of which have bytes have come: four times as
-// many, as each step leaves the one before to the garbage collector. It is no more than a body
-// of the promised length needs, or one of limit bytes, and one byte to see its end. A promise
-// of 0 or less may be none.
+// nextSize returns the new size of a buffer after have bytes of a body have arrived. The size is four times
+// have, because each step leaves the previous buffer to the garbage collector. It is at most the announced
+// length or limit, plus one byte that detects the end. An announced length of 0 or less may mean that no length
+// was announced.
 func nextSize(have, promised, limit int) int {
 	size := min(max(4*have, respond.Free), limit+1)
 	if promised >= have {
@@ -81,13 +82,13 @@ func nextSize(have, promised, limit int) int {
 
 var errUnread = problem.Invalid("", "this request takes no body, and nothing was done: leave the body out, or send {}")
 
-// NoBody makes sure that a request says nothing in a body where nobody reads it, such as a part
-// that is to be paid. {} and null say nothing.
+// NoBody rejects a body with content if the route reads no body, because the client may rely on the content,
+// such as a partial amount of a payment. The bodies {} and null have no content.
 func NoBody(r *http.Request) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	const most = 64 // whatever is longer says something
+	const most = 64 // a longer body has content
 	body, err := io.ReadAll(io.LimitReader(r.Body, most))
 	if err != nil {
 		return WhyCut(err)
@@ -98,13 +99,12 @@ func NoBody(r *http.Request) error {
 	return nil
 }
 
-// SkipBody reads the rest of a body that was refused for want of memory, and keeps none of
-// it: a client that is still sending would not see the answer. It reports whether the body
-// has ended by then, by the node's own clock.
+// SkipBody discards the rest of a body that was rejected for lack of memory, because a client that is still
+// sending would not see the response. It reports whether the body ended before until, by the node's own clock.
 func SkipBody(w http.ResponseWriter, r *http.Request, until time.Time) bool {
-	// An error says that there is no connection behind it, and so nothing to wait for.
+	// An error means that there is no connection, and so nothing to wait for.
 	_ = http.NewResponseController(w).SetReadDeadline(until)
-	scratch := make([]byte, respond.Free/4) // io.Discard has 8 KiB for each
+	scratch := make([]byte, respond.Free/4) // io.Discard would use 8 KiB for each body
 	for skipped := 0; skipped <= MaxBatchBody; {
 		n, err := r.Body.Read(scratch)
 		if err != nil {
@@ -115,7 +115,7 @@ func SkipBody(w http.ResponseWriter, r *http.Request, until time.Time) bool {
 	return false
 }
 
-// WhyCut is what a body that could not be read is to its client.
+// WhyCut returns the problem to report when a request body could not be read.
 func WhyCut(err error) *problem.Fault {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errTooSlow
@@ -123,11 +123,11 @@ func WhyCut(err error) *problem.Fault {
 	return errCutShort
 }
 
-// checkMediaType wants application/json.
+// checkMediaType requires application/json.
 func checkMediaType(h http.Header) error { return CheckMedia(h, errMediaType, "application/json") }
 
-// CheckMedia wants one of these media types, else it is wrong, in UTF-8 where a charset is
-// named and in no encoding.
+// CheckMedia requires one of the named media types, in UTF-8 if a charset is specified, and without a content
+// encoding. Otherwise it returns wrong.
 func CheckMedia(h http.Header, wrong *problem.Fault, names ...string) error {
 	if len(h["Content-Encoding"]) > 0 && h.Get("Content-Encoding") != "identity" {
 		return errEncoding

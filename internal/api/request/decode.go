@@ -19,15 +19,15 @@ import (
 
 var strict = json.RejectUnknownMembers(true)
 
-// ErrWantObject is the error of a body that is JSON, but no object.
+// ErrWantObject is the error for a JSON body that is not an object.
 var ErrWantObject = problem.Invalid("", "the body must be a JSON object")
 
-// Decode reads one JSON object into a struct. A body that is not JSON is 400. JSON with an
-// unknown or repeated member, a wrong type, or a null where no field takes one, is 422 with
-// the field's path. Members that are left out keep the struct's value.
+// Decode decodes one JSON object into a struct. A body that is not JSON is a 400. JSON with an unknown or
+// repeated member, a wrong type, or a null in a field that allows no null is a 422 with the field's path.
+// Missing members keep the struct's values.
 func Decode(body []byte, into any) error { return DecodeBy(strict, body, into) }
 
-// DecodeBy is decode with other options of the JSON package.
+// DecodeBy is Decode with other options of the JSON package.
 func DecodeBy(options json.Options, body []byte, into any) error {
 	if err := decodeLoosely(options, body, into); err != nil {
 		return err
@@ -35,7 +35,7 @@ func DecodeBy(options json.Options, body []byte, into any) error {
 	return refuseValues(body)
 }
 
-// decodeLoosely is DecodeBy for a caller that refuses single values itself.
+// decodeLoosely is DecodeBy for a caller that rejects single values itself.
 func decodeLoosely(options json.Options, body []byte, into any) error {
 	err := json.Unmarshal(body, into, options)
 	if err == nil {
@@ -45,7 +45,7 @@ func decodeLoosely(options json.Options, body []byte, into any) error {
 		return &problem.Fault{Kind: problem.KindNotJSON, Detail: detail}
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		// NotJSON allows a name that comes twice. Such a name is the only error left.
+		// NotJSON allows a repeated name, so a repeated name is the only possible error here.
 		return problem.Invalid(fieldPath(syntax.JSONPointer), "is there more than once")
 	}
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
@@ -54,8 +54,8 @@ func decodeLoosely(options json.Options, body []byte, into any) error {
 	return fmt.Errorf("decoding a %T: %w", into, err)
 }
 
-// NotJSON says why a body is not JSON, or "" when it is. A body in which a name comes twice is
-// JSON: RFC 8259 says only that names should be unique.
+// NotJSON returns the reason for which a body is not JSON, or "" if the body is JSON. A body with a repeated
+// name is JSON, because RFC 8259 says only that names should be unique.
 func NotJSON(body []byte) string {
 	const space = " \t\r\n"
 	if len(bytes.TrimLeft(body, space)) == 0 {
@@ -79,8 +79,9 @@ func NotJSON(body []byte) string {
 	return "not JSON"
 }
 
-// nullable reports whether null has a meaning there: a key that never expires, billing that
-// does not end, a tier without end. Elsewhere such a name may be a client's own, as in metadata.
+// nullable reports whether null is allowed at a position: for a key that never expires, billing that does not
+// end, or a tier without an upper bound. At other positions the same name may be the client's own, as in
+// metadata.
 func nullable(at jsontext.Pointer) bool {
 	switch at {
 	case "/expires_at", "/starts_at", "/trial_ends_at", "/ends_at":
@@ -93,9 +94,9 @@ func nullable(at jsontext.Pointer) bool {
 	return len(steps) == 5 && steps[0] == "prices" && steps[2] == "tiers" && steps[4] == "up_to"
 }
 
-// refuseValues refuses a null where no field takes one, and a text with U+0000. Go's decoder reads
-// null as if the member were left out: a hit with a cost of null would cost the default of 1.
-// PostgreSQL stores no U+0000, neither in a text nor in jsonb.
+// refuseValues rejects a null in a field that allows no null, and a text with U+0000. Go's decoder treats null
+// as a missing member, so a hit with a cost of null would cost the default of 1. PostgreSQL cannot store U+0000,
+// neither in text nor in jsonb.
 func refuseValues(body []byte) error {
 	if !bytes.Contains(body, []byte("null")) && !bytes.Contains(body, []byte(`\u0000`)) {
 		return nil
@@ -104,7 +105,7 @@ func refuseValues(body []byte) error {
 	for {
 		token, err := d.ReadToken()
 		if err != nil {
-			return nil // the end: the body has been decoded before
+			return nil // only io.EOF is possible, because the body was decoded before
 		}
 		at := d.StackPointer()
 		switch {
@@ -119,7 +120,7 @@ func refuseValues(body []byte) error {
 	}
 }
 
-// wrongField is the problem of a JSON value that does not fit its field.
+// wrongField returns the problem for a JSON value that does not fit its field.
 func wrongField(e *json.SemanticError) error {
 	field := fieldPath(e.JSONPointer)
 	switch {
@@ -141,7 +142,7 @@ func wrongField(e *json.SemanticError) error {
 	return problem.Invalid(field, "must be "+want)
 }
 
-// textExamples are examples for members that are strings, but are often written as numbers.
+// textExamples contains examples for string members that clients often write as numbers.
 var textExamples = map[string]string{
 	"window": `"1h"`, "precision": `"1s"`, "ttl": `"10m"`, "billing_anchor": `"2026-01-31T00:00:00"`,
 	"unit_price": `"0.05"`, "package_price": `"0.05"`, "flat_price": `"0.05"`,
@@ -150,13 +151,12 @@ var textExamples = map[string]string{
 // wholeNumber describes the JSON of an integer. A field's own rules may allow less.
 var wholeNumber = fmt.Sprintf("a whole number of at most %d, without fraction or exponent", model.MaxNumber)
 
-// A Mismatch is the error of a type that reads its own JSON, for JSON that the type does not
-// take.
+// Mismatch is the error of a type with its own JSON decoding for JSON that the type does not accept.
 type Mismatch string
 
 func (m Mismatch) Error() string { return string(m) }
 
-// wanted names the JSON that a Go type is read from.
+// wanted describes the JSON from which a Go type is decoded.
 func wanted(t reflect.Type) string {
 	if t == nil {
 		return "of another type"
@@ -179,7 +179,7 @@ func wanted(t reflect.Type) string {
 	return "of another type"
 }
 
-// fieldPath turns /limits/0/window into limits[0].window.
+// fieldPath converts /limits/0/window into limits[0].window.
 func fieldPath(at jsontext.Pointer) string {
 	var path strings.Builder
 	for token := range at.Tokens() {

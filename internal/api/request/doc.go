@@ -1,5 +1,5 @@
-// Package request reads what clients send: bodies, queries, paths and headers. It says what is
-// wrong with a request before anything is asked of the engine or of the database.
+// Package request parses the bodies, queries, paths and headers of requests. It reports the faults of a request
+// before the engine or the database is involved.
 //
-// It must never know a route, a key or a part of the server.
+// The package must never know a route, a key or a part of the server.
 package request

@@ -9,14 +9,14 @@ import (
 )
 
 var (
-	// errIfMatch: the header is not a list of entity tags.
+	// errIfMatch reports an If-Match header that is not a list of entity tags.
 	errIfMatch = problem.Invalid("If-Match", `must be * or a list of entity tags in quotes, as ETag gave them`)
-	// errIfNoneMatch: the header has entity tags. To ignore them would be to do a write that
-	// the client wanted to prevent.
+	// errIfNoneMatch reports an If-None-Match header with entity tags. If the header were ignored, quotad would
+	// do a write that the client wanted to prevent.
 	errIfNoneMatch = problem.Invalid("If-None-Match", `must be *, which writes only what is not there yet; use If-Match with the ETag to replace something`)
 )
 
-// QuoteETag is an entity tag as the header ETag has it.
+// QuoteETag returns an entity tag in the form of the ETag header.
 func QuoteETag(tag string) string { return `"` + tag + `"` }
 
 // Precondition reads If-Match and If-None-Match (RFC 9110, 13.1). Weak tags never match.

@@ -11,8 +11,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// CheckHit lists all that is wrong with a hit that was decoded. least is the smallest cost that
-// is allowed. Refunds, reservations and imports share members with a hit.
+// CheckHit returns all faults of a decoded hit. least is the smallest allowed cost. Refunds, reservations and
+// imports share members with a hit.
 func CheckHit(in *client.HitRequest, least int64) (bad model.FieldErrors) {
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	switch {
@@ -41,8 +41,8 @@ func CheckHit(in *client.HitRequest, least int64) (bad model.FieldErrors) {
 	return append(bad, CheckAttributes(in.Attributes, "attributes")...)
 }
 
-// CheckAttributes lists what is wrong with attributes, in the order of their names; parent
-// is where they stand. A value becomes part of a counter's key.
+// CheckAttributes returns the faults of attributes in the order of their names. parent is the path of the
+// attributes. Attribute values become parts of counter keys.
 func CheckAttributes(attributes map[string]string, parent string) (bad model.FieldErrors) {
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	if len(attributes) > model.MaxAttributes {

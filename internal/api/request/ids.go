@@ -11,13 +11,13 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// An id is an idempotency key: an operation with an id is done once, however often it is sent.
-// It is the member "id" of the body, or the header Idempotency-Key. Equal ids of two
-// customers, or of two kinds of operations, are different ids.
+// An id is an idempotency key: an operation with an id is done once, however often it is sent. The id is the
+// member "id" of the body or the header Idempotency-Key. Equal ids of two customers, or of two kinds of
+// operations, are different ids.
 
-// The kinds of operations. They are parts of stored keys and never change. OpBatch is the kind
-// of the ids that a batch's header gives to its hits, and OpWholeBatch of the header's own. OpUnnamed is that of a reservation
-// without an id.
+// The kinds of operations are parts of stored keys and never change. OpBatch is the kind of the ids that a
+// batch's header assigns to its hits, and OpWholeBatch is the kind of the id in the header itself. OpUnnamed is
+// the kind of a reservation without an id.
 const (
 	OpHit         = "hit"
 	OpBatch       = "batch"
@@ -29,12 +29,12 @@ const (
 	OpUnnamed     = "unnamed reservation"
 )
 
-// IdempotencyHeader is the header that may hold a request's id.
+// IdempotencyHeader is the header that may contain a request's id.
 const IdempotencyHeader = "Idempotency-Key"
 
 var errOtherID = problem.Invalid("id", "is another than that of the header Idempotency-Key: send one of them")
 
-// CheckID says what is wrong with an id, or nothing.
+// CheckID returns the fault of an id, or an empty string.
 func CheckID(id string) string {
 	if id == "" || len(id) > model.MaxID || !plans.PlainText(id) {
 		return "must be 1 to 255 bytes of UTF-8 without control characters"
@@ -42,8 +42,8 @@ func CheckID(id string) string {
 	return ""
 }
 
-// IdempotencyKey is the id in the header: a quoted string of RFC 9651, or the text without
-// quotes. It is empty when there is no such header.
+// IdempotencyKey returns the id in the header, which is a quoted string of RFC 9651 or the text without quotes.
+// It returns an empty string if there is no such header.
 func IdempotencyKey(h http.Header) (string, error) {
 	given := h[IdempotencyHeader]
 	if len(given) == 0 {
@@ -63,8 +63,8 @@ func IdempotencyKey(h http.Header) (string, error) {
 	return id, nil
 }
 
-// unquoteField reads a string of a structured field (RFC 9651, section 4.2.5); what does
-// not begin with a quote is taken as it is.
+// unquoteField parses a string of a structured field (RFC 9651, section 4.2.5). It returns a text without an
+// opening quote unchanged.
 func unquoteField(field string) (string, bool) {
 	if !strings.HasPrefix(field, `"`) {
 		return field, true
@@ -89,8 +89,8 @@ func unquoteField(field string) (string, bool) {
 	return "", false
 }
 
-// OneID is the id of a request: own is that of the body, key that of the header. Both may be
-// given if they are equal.
+// OneID returns the id of a request. own is the id in the body, and key is the id in the header. Both may be
+// present if they are equal.
 func OneID(own, key string) (string, error) {
 	switch {
 	case own == "":
@@ -101,8 +101,8 @@ func OneID(own, key string) (string, error) {
 	return own, nil
 }
 
-// PayloadOf lists what is asked for under an id: parts, and then the attributes in the order
-// of their names. The engine refuses an id that comes again with another payload.
+// PayloadOf returns the payload under an id: parts, followed by the attributes in the order of their names. The
+// engine rejects an id that is sent again with another payload.
 func PayloadOf(attributes map[string]string, parts ...string) []string {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		parts = append(parts, name, attributes[name])

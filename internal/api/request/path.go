@@ -10,9 +10,9 @@ import (
 	"quotad/internal/plans"
 )
 
-// PathValue is a part of the path, whose percent-encoding is undone exactly once. With a
-// RawPath (as for %2F) chi matches on it and returns parts that are still encoded. Without one
-// net/url has decoded the parts: to decode them again would turn the key "a%41" into "aA".
+// PathValue returns a part of the path after decoding its percent-encoding exactly once. If the URL has a
+// RawPath (as with %2F), chi matches against it and returns encoded parts. Otherwise net/url has already decoded
+// the parts, and a second decoding would turn the key "a%41" into "aA".
 func PathValue(r *http.Request, name string) (string, error) {
 	part := chi.URLParam(r, name)
 	if r.URL.RawPath == "" {
@@ -25,7 +25,7 @@ func PathValue(r *http.Request, name string) (string, error) {
 	return value, nil
 }
 
-// CustomerInPath is the customer's key in the path.
+// CustomerInPath returns the customer's key in the path.
 func CustomerInPath(r *http.Request) (string, error) {
 	key, err := PathValue(r, "key")
 	if err == nil && !plans.ValidCustomerKey(key) {
@@ -34,7 +34,7 @@ func CustomerInPath(r *http.Request) (string, error) {
 	return key, err
 }
 
-// NameInPath is the key of a meter or plan, or the id of a key, in the path.
+// NameInPath returns the key of a meter or plan, or the id of a key, in the path.
 func NameInPath(r *http.Request, param string) (string, error) {
 	key, err := PathValue(r, param)
 	if err == nil && !plans.ValidKey(key) {

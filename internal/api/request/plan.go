@@ -11,27 +11,26 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Requests, the database and answers all use the types of package plans. This file holds what
-// JSON and Go leave open: what a member means that is left out, and how numbers stay as they
-// were written.
+// Requests, the database and responses all use the types of package plans. This file adds the rules that JSON
+// and Go leave open: the meaning of missing members, and the exact text of numbers.
 
-// DecodePlan reads a plan as an admin writes it.
+// DecodePlan decodes a plan in the form of a request.
 func DecodePlan(body []byte) (plans.PlanInput, error) {
 	var in client.PlanInput
 	err := DecodeBy(Members, body, &in)
 	return plans.PlanInput(in), err
 }
 
-// noIntervals stands for a base_every of 0 that was written, and is refused. Left out, it is 1.
+// noIntervals replaces an explicit base_every of 0, which is rejected. A missing base_every is 1.
 const noIntervals = -1
 
-// Members are the options to decode a body of any type with; see DecodeBy.
+// Members contains the options for decoding a body of any type; see DecodeBy.
 var Members = json.JoinOptions(strict, json.WithUnmarshalers(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(readPlan), json.UnmarshalFromFunc(readLimit), json.UnmarshalFromFunc(readFeature), json.UnmarshalFromFunc(readTime))))
 
-// readPlan reads a plan, with the defaults of its numbers.
+// readPlan decodes a plan and sets the defaults of its numbers.
 func readPlan(d *jsontext.Decoder, p *client.PlanInput) error {
-	type plan client.PlanInput // a type without this function, against endless recursion
+	type plan client.PlanInput // a type without this method, to avoid endless recursion
 	in := plan{IntervalCount: 1, BaseEvery: 1}
 	err := json.UnmarshalDecode(d, &in)
 	if in.BaseEvery == 0 {
@@ -41,8 +40,8 @@ func readPlan(d *jsontext.Decoder, p *client.PlanInput) error {
 	return err
 }
 
-// readLimit reads a limit. Where its number is left out, the number is NoLimit, which is
-// refused: 0 would mean a closed limit.
+// readLimit decodes a limit. A missing number becomes NoLimit, which is rejected, because 0 would mean a closed
+// limit.
 func readLimit(d *jsontext.Decoder, l *plans.Limit) error {
 	type limit plans.Limit // a type without this function, against endless recursion
 	in := limit{Spec: model.Spec{Limit: model.NoLimit}}
@@ -51,13 +50,13 @@ func readLimit(d *jsontext.Decoder, l *plans.Limit) error {
 	return err
 }
 
-// readFeature reads the value of a feature. A number keeps the text that it was written as: a
-// float64 would round it.
+// readFeature decodes the value of a feature. A number keeps its original text, because a float64 would round
+// it.
 func readFeature(d *jsontext.Decoder, feature *any) error {
 	switch d.PeekKind() {
 	case '0':
 		raw, err := d.ReadValue()
-		*feature = stdjson.Number(raw) // copies
+		*feature = stdjson.Number(raw) // copies the text
 		return err
 	case '"':
 		token, err := d.ReadToken()

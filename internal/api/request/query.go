@@ -13,11 +13,11 @@ import (
 	"quotad/internal/plans"
 )
 
-// A Query is the parameters of a request: each known, and given at most once.
+// Query contains the parameters of a request. Every parameter is known and occurs at most once.
 type Query map[string]string
 
-// ParseQuery reads the parameters of a request. It refuses parameters that the route does not
-// take, so that a misspelled one is noticed.
+// ParseQuery parses the parameters of a request. It rejects parameters that the route does not have, so that a
+// misspelled parameter is noticed.
 func ParseQuery(r *http.Request, rt *apidoc.Operation) (Query, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
@@ -45,8 +45,8 @@ func ParseQuery(r *http.Request, rt *apidoc.Operation) (Query, error) {
 	return q, nil
 }
 
-// insteadOfParam is the end of the error about an unknown parameter: where it belongs, or
-// which parameter was probably meant.
+// insteadOfParam returns the end of the error about an unknown parameter. It names the parameter's proper place,
+// or the parameter that was probably meant.
 func insteadOfParam(rt *apidoc.Operation, name string) string {
 	if slices.Contains(MembersOf(rt.Request), name) {
 		return ": it belongs in the body"
@@ -58,7 +58,7 @@ func insteadOfParam(rt *apidoc.Operation, name string) string {
 	return Instead(name, known)
 }
 
-// Attributes reads the values of attributes, attr.<name>=<value>.
+// Attributes parses the values of attributes, attr.<name>=<value>.
 func (q Query) Attributes() (map[string]string, error) {
 	attributes := make(map[string]string)
 	for name, value := range q {
@@ -72,7 +72,7 @@ func (q Query) Attributes() (map[string]string, error) {
 	return attributes, nil
 }
 
-// Page reads limit and cursor. The list checks them.
+// Page parses limit and cursor. The list checks them.
 func (q Query) Page() plans.Page {
 	p := plans.Page{Cursor: q["cursor"]}
 	if text, ok := q["limit"]; ok {
@@ -84,7 +84,7 @@ func (q Query) Page() plans.Page {
 	return p
 }
 
-// CheckFlag checks a parameter that is true or false, or left out.
+// CheckFlag checks an optional parameter that must be true or false.
 func (q Query) CheckFlag(name string) error {
 	if value, given := q[name]; given && value != "true" && value != "false" {
 		return problem.Invalid(name, "must be true or false")
@@ -92,8 +92,8 @@ func (q Query) CheckFlag(name string) error {
 	return nil
 }
 
-// Instant reads a parameter that is an RFC 3339 time, µs. In a query a + that was not
-// percent-encoded is a space, so "…T00:00:00 02:00" is told what to do about it.
+// Instant parses a parameter that is an RFC 3339 time, µs. In a query, a + without percent-encoding means a
+// space, so the error for "…T00:00:00 02:00" explains the encoding.
 func (q Query) Instant(name string, otherwise int64) (int64, error) {
 	text, given := q[name]
 	if !given {
@@ -106,7 +106,7 @@ func (q Query) Instant(name string, otherwise int64) (int64, error) {
 	return at, nil
 }
 
-// Between reads from and to, µs; nil: left out.
+// Between parses from and to, µs. A missing parameter is nil.
 func (q Query) Between() (from, to *int64, err error) {
 	for _, bound := range []struct {
 		name string

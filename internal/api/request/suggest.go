@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Instead is the end of an error about an unknown name: the known name that was probably
-// meant, and all known names. It is empty where no name is known.
+// Instead returns the end of an error about an unknown name: the known name that was probably meant, and all
+// known names. It returns an empty string if there are no known names.
 func Instead(name string, known []string) string {
 	if len(known) == 0 {
 		return ""
@@ -19,7 +19,7 @@ func Instead(name string, known []string) string {
 	return ". " + all
 }
 
-// MembersOf are the names of the JSON members that a struct is read from.
+// MembersOf returns the names of the JSON members of a struct.
 func MembersOf(t reflect.Type) (names []string) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil
@@ -32,12 +32,12 @@ func MembersOf(t reflect.Type) (names []string) {
 	return names
 }
 
-// longestGuess is the longest name that is compared with known names, in bytes. All known
-// members are shorter.
+// longestGuess is the maximum length in bytes of a name that is compared with known names. All known members are
+// shorter.
 const longestGuess = 40
 
-// Nearest is the known name that differs from name by a typing error, or in capitals and
-// underscores only. It is empty when there is none. At least one name must be known.
+// Nearest returns the known name that differs from name by a typing error, or only in capitals and underscores.
+// It returns an empty string if there is no such name. At least one name must be known.
 func Nearest(name string, known []string) string {
 	if len(name) > longestGuess {
 		return ""
@@ -51,10 +51,9 @@ func Nearest(name string, known []string) string {
 	return ""
 }
 
-// distance is how many bytes have to be changed, put in or left out to make a into b
-// (Levenshtein's).
+// distance returns the number of bytes to change, insert or delete to turn a into b (the Levenshtein distance).
 func distance(a, b string) int {
-	row := make([]int, len(b)+1) // from what of a was read to each beginning of b
+	row := make([]int, len(b)+1) // distances from the prefix of a to each prefix of b
 	for j := range row {
 		row[j] = j
 	}

@@ -10,8 +10,8 @@ import (
 	"quotad/internal/quota/locked"
 )
 
-// CheckText takes the white space off both ends of what people must write, such as a reason or a
-// description. It says what is wrong with the text, or nothing.
+// CheckText trims white space from both ends of a required text, such as a reason or a description. It returns
+// the fault of the text, or an empty string.
 func CheckText(text *string) string {
 	sent := *text
 	*text = strings.TrimSpace(sent)
@@ -27,8 +27,8 @@ func CheckText(text *string) string {
 	return ""
 }
 
-// CheckReference says what is wrong with what something is known by elsewhere, or nothing. It may be left
-// out, and is kept as it was sent.
+// CheckReference returns the fault of an optional reference to another system, or an empty string. The reference
+// is stored unchanged.
 func CheckReference(text string) string {
 	if len(text) > locked.MaxReason || !plans.PlainText(text) {
 		return "must be UTF-8 without control characters, at most " + strconv.Itoa(locked.MaxReason) + " bytes"
@@ -38,10 +38,10 @@ func CheckReference(text string) string {
 
 const wantStorable = "must be UTF-8 without the character U+0000"
 
-// Storable reports whether PostgreSQL can store a text, and compare with it.
+// Storable reports whether PostgreSQL can store and compare a text.
 func Storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// WrongText is the problem of a field with a text that CheckText finds something wrong with, or nil.
+// WrongText returns the problem of a field whose text CheckText rejects, or nil.
 func WrongText(field string, text *string) error {
 	if wrong := CheckText(text); wrong != "" {
 		return problem.Invalid(field, wrong)

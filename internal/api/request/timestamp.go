@@ -10,8 +10,8 @@ import (
 	"quotad/internal/calendar"
 )
 
-// A Timestamp is an RFC 3339 time in a request, or null. It is converted to UTC and cut to
-// microseconds, as it is stored.
+// Timestamp is an RFC 3339 time in a request, or null. It is converted to UTC and truncated to microseconds, as
+// it is stored.
 type Timestamp struct{ At *time.Time }
 
 // UnmarshalJSONFrom implements jsonv2's UnmarshalerFrom.
@@ -23,7 +23,7 @@ func (t *Timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return t.Read(value)
 }
 
-// readTime reads a *time.Time of a body as a Timestamp.
+// readTime decodes a *time.Time of a body like a Timestamp.
 func readTime(d *jsontext.Decoder, at *time.Time) error {
 	var t Timestamp
 	err := t.UnmarshalJSONFrom(d)
@@ -33,7 +33,7 @@ func readTime(d *jsontext.Decoder, at *time.Time) error {
 	return err
 }
 
-// Micros is the instant, µs, or nil.
+// Micros returns the instant, µs, or nil.
 func (t Timestamp) Micros() *int64 {
 	if t.At == nil {
 		return nil
@@ -60,7 +60,7 @@ func (t *Timestamp) Read(value jsontext.Value) error {
 	return nil
 }
 
-// ErrWantTime is the error of a text that is no RFC 3339 time.
+// ErrWantTime is the error for a text that is not an RFC 3339 time.
 const ErrWantTime = Mismatch(`must be an RFC 3339 time such as "2026-01-31T12:00:00Z"`)
 
 // Schema implements huma.SchemaProvider.

@@ -10,39 +10,38 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// ResetStyle is what X-RateLimit-Reset says.
+// ResetStyle is the format of X-RateLimit-Reset.
 type ResetStyle int
 
-// The styles: whole seconds left, rounded up (default), the Unix time of the reset in
-// seconds, or milliseconds left.
+// The formats are whole seconds left, rounded up (the default), the Unix time of the reset in seconds, or
+// milliseconds left.
 const (
 	ResetSeconds ResetStyle = iota
 	ResetEpoch
 	ResetMillis
 )
 
-// second is in µs, as all time is.
+// second is a second in µs, the unit of all times.
 const second int64 = 1e6
 
-// maxField is the largest integer of a structured field (RFC 9651).
+// maxField is the largest integer in a structured field (RFC 9651).
 const maxField int64 = 1e15 - 1
 
-// Bounds of RateLimit-Policy, in bytes and limits. RateLimit is about as long. Many clients
-// and proxies take a head of 8 KiB at most.
+// The maximum length of RateLimit-Policy in bytes, and the maximum number of its limits. RateLimit is about as
+// long. Many clients and proxies accept at most 8 KiB of headers.
 const (
 	maxListed       = 3500
 	maxLimitsListed = 20
 )
 
-// QuotaHeaders sets the quota headers of a decision, whose views are in the buffer:
-// RateLimit-Policy and RateLimit (IETF draft 10), X-RateLimit-*, and Retry-After for a
-// refusal. at is what the customer's clock showed, see Decision.Now. wait is its retry-after, µs or Never.
+// QuotaHeaders sets the quota headers of a decision whose views are in the buffer. The headers are
+// RateLimit-Policy and RateLimit (IETF draft 10), X-RateLimit-*, and Retry-After for a refusal. at is the time
+// of the customer's clock, see Decision.Now. wait is the decision's retry-after, µs or Never.
 //
-// X-RateLimit-* are of one limit, see before. No header names a shadow limit. RateLimit-Policy and RateLimit name the first limits, as
-// many as fit into maxListed and maxLimitsListed.
+// X-RateLimit-* describe one limit, which before chooses. No header names a shadow limit. RateLimit-Policy and
+// RateLimit name the first limits, as many as maxListed and maxLimitsListed allow.
 //
-// Each hit pays for these headers. So the values that depend only on the limits are kept in
-// buf.policy.
+// Every hit pays for these headers, so buf.policy keeps the values that depend only on the limits.
 func (buf *Buffer) QuotaHeaders(h http.Header, style ResetStyle, at, wait int64) {
 	views := buf.Views
 	if len(views) == 0 {
@@ -51,7 +50,7 @@ func (buf *Buffer) QuotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	if !buf.policy.of(views) {
 		buf.policy = newPolicy(views)
 	}
-	told := -1 // the limit of X-RateLimit-*
+	told := -1 // index of the limit that X-RateLimit-* describe
 	b := buf.B[:0]
 	for i := range views {
 		if views[i].Limit.Mode == model.Shadow {
@@ -80,9 +79,9 @@ func (buf *Buffer) QuotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	}
 }
 
-// before reports whether X-RateLimit-* are rather of view a than of view b, which comes earlier in
-// the plan. Of a refusal they are of the hard limit with the longest wait, else of the limit with the
-// least remaining. Of equals they are of the one with the latest reset.
+// before reports whether X-RateLimit-* describe view a rather than view b, which comes earlier in the plan. For
+// a refusal they describe the hard limit with the longest wait, otherwise the limit with the least remaining.
+// Among equal limits, the limit with the latest reset is chosen.
 func before(a, b *model.View, refused bool) bool {
 	if refused {
 		waitA, waitB := waitOf(a), waitOf(b)
@@ -99,8 +98,8 @@ func before(a, b *model.View, refused bool) bool {
 	return a.ResetAt > b.ResetAt // NoReset is the latest
 }
 
-// waitOf is how long a hard limit refuses, in µs, never being the longest time. It is 0 of a limit
-// that does not refuse.
+// waitOf returns the time for which a hard limit refuses, in µs. Never is the longest time. It returns 0 for a
+// limit that does not refuse.
 func waitOf(v *model.View) int64 {
 	switch {
 	case v.Limit.Mode != model.Hard:
@@ -111,16 +110,16 @@ func waitOf(v *model.View) int64 {
 	return v.RetryAfter
 }
 
-// policy is the header values that depend on the limits only, and not on what is left of them.
-// It never changes, and answers share it.
+// policy contains the header values that depend only on the limits, and not on their remaining quota. It never
+// changes, so responses share it.
 type policy struct {
 	limits   []*model.Limit
-	listed   int      // how many of limits, from the first on, are named, without shadows
+	listed   int      // number of named limits, counted from the first, without shadow limits
 	text     []string // RateLimit-Policy
-	capacity []string // X-RateLimit-Limit, of each
+	capacity []string // X-RateLimit-Limit of each limit
 }
 
-// of reports whether the policy is that of these views' limits.
+// of reports whether the policy belongs to the limits of these views.
 func (p *policy) of(views []model.View) bool {
 	if p == nil || len(p.limits) != len(views) {
 		return false
@@ -152,8 +151,8 @@ func newPolicy(views []model.View) *policy {
 	return p
 }
 
-// appendPolicy appends a limit's policy: "hourly";q=5000;w=3600. Names need no escaping:
-// Compile lets in letters, digits and . _ : - only.
+// appendPolicy appends a limit's policy, such as "hourly";q=5000;w=3600. Names need no escaping, because Compile
+// admits only letters, digits and . _ : -.
 func appendPolicy(b []byte, l *model.Limit, more bool) []byte {
 	if more {
 		b = append(b, ", "...)
@@ -169,8 +168,8 @@ func appendPolicy(b []byte, l *model.Limit, more bool) []byte {
 	return b
 }
 
-// appendState appends a limit's state: "hourly";r=4999;t=3600, without t when the whole
-// quota never comes back by itself.
+// appendState appends a limit's state, such as "hourly";r=4999;t=3600. It omits t if the whole quota never
+// replenishes by itself.
 func appendState(b []byte, v *model.View, at int64, more bool) []byte {
 	if more {
 		b = append(b, ", "...)
@@ -186,9 +185,9 @@ func appendState(b []byte, v *model.View, at int64, more bool) []byte {
 	return strconv.AppendInt(b, min(ceilDiv(v.ResetAt-at, second), maxField), 10)
 }
 
-// windowSeconds is the parameter w: the window, if it is whole seconds. Of a limit that refills it
-// is the time in which the bucket fills. There is none for an allocation, for a calendar window,
-// and where the bucket never fills.
+// windowSeconds returns the parameter w, which is the window if the window is whole seconds. For a token bucket
+// it is the time in which the bucket fills. There is no w for an allocation, a calendar window, or a bucket that
+// never fills.
 func windowSeconds(l *model.Limit) (int64, bool) {
 	if l.Algorithm.Refills() {
 		full, ok := l.FillTime()
@@ -207,51 +206,50 @@ func resetValue(resetAt, at int64, style ResetStyle) int64 {
 	return ceilDiv(resetAt-at, second)
 }
 
-// A Buffer is the memory that one answer needs beside its own strings. A pool keeps it for the
-// next answer.
+// Buffer is the memory that one response needs besides its own strings. A pool keeps it for later responses.
 type Buffer struct {
 	B      []byte
 	Views  []model.View
-	policy *policy // of the limits of the answer before
-	Last   Subject // of the hit before: its strings are shared with the next one
+	policy *policy // policy of the previous response's limits
+	Last   Subject // subject of the previous hit, whose strings the next hit may share
 
-	From   queue.SenderID // whose share of the budget is taken; set before the first Hold
+	From   queue.SenderID // sender whose share of the budget is used; set before the first Hold
 	budget *Budget
-	held   int64 // bytes taken from the budget
+	held   int64 // bytes reserved in the budget
 }
 
-// maxBufferKept is the largest buffer that the pool keeps, in bytes. Larger ones, which large
-// batches make, go to the garbage collector.
+// maxBufferKept is the maximum size in bytes of a buffer that the pool keeps. Larger buffers, which large
+// batches cause, are left to the garbage collector.
 const maxBufferKept = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, Free), Views: make([]model.View, 0, 8)} }}
 
-// GetBuffer returns an empty buffer, which is the caller's until PutBuffer.
+// GetBuffer returns an empty buffer, which belongs to the caller until PutBuffer.
 func GetBuffer() *Buffer { return buffers.Get().(*Buffer) }
 
-// BufferFor is GetBuffer for a request of a sender.
+// BufferFor returns an empty buffer for a request of a sender; see GetBuffer.
 func BufferFor(from queue.SenderID) *Buffer {
 	buf := GetBuffer()
 	buf.From = from
 	return buf
 }
 
-// PutBuffer takes a buffer back; nobody may use it, or what it holds, any more.
+// PutBuffer returns a buffer to the pool. Afterwards, the buffer and its contents must not be used.
 func PutBuffer(buf *Buffer) {
 	buf.Release()
 	buf.From = ""
 	if cap(buf.B) > maxBufferKept {
 		return
 	}
-	clear(buf.Views) // else the pool would keep the limits of old plans alive
+	clear(buf.Views) // otherwise the pool would keep the limits of old plans alive
 	buf.B, buf.Views = buf.B[:0], buf.Views[:0]
 	buffers.Put(buf)
 }
 
-// Room is how many bytes B may have now.
+// Room returns the number of bytes that B may have now.
 func (buf *Buffer) Room() int { return min(cap(buf.B), Free+int(buf.held)) }
 
-// Grow makes room for size bytes in B. Errors: those of Hold.
+// Grow increases the capacity of B to size bytes. Errors: those of Hold.
 func (buf *Buffer) Grow(budget *Budget, size int) error {
 	if err := buf.Hold(budget, size); err != nil {
 		return err
@@ -264,8 +262,8 @@ func (buf *Buffer) Grow(budget *Budget, size int) error {
 	return nil
 }
 
-// Hold takes from the budget what size bytes need beyond those that are held already, until
-// Release. A buffer has the same budget each time. Errors: ErrMemory, ErrMemoryShare.
+// Hold reserves bytes in the budget until Release, so that size bytes are reserved in all. A buffer must use the
+// same budget each time. Errors: ErrMemory, ErrMemoryShare.
 func (buf *Buffer) Hold(budget *Budget, size int) error {
 	n := int64(size) - Free - buf.held
 	if n <= 0 {
@@ -278,7 +276,7 @@ func (buf *Buffer) Hold(budget *Budget, size int) error {
 	return nil
 }
 
-// Release gives back what is held.
+// Release returns all reserved bytes to the budget.
 func (buf *Buffer) Release() {
 	if buf.held > 0 {
 		buf.budget.shares.Give(buf.From, buf.held)
@@ -286,30 +284,29 @@ func (buf *Buffer) Release() {
 	}
 }
 
-// countedBody is the length from which net/http sends a body in chunks, unless Content-Length
-// is set. For shorter bodies net/http sets it itself, and cheaper.
+// countedBody is the length from which net/http sends a body in chunks unless Content-Length is set. For shorter
+// bodies, net/http sets the header itself with less work.
 const countedBody = 2048
 
-// Header values shared by all answers; net/http only reads them.
+// Header values that all responses share, because net/http only reads them.
 var (
 	PlainJSON   = []string{"application/json"}
 	ProblemJSON = []string{"application/problem+json"}
 	NoStore     = []string{"no-store"}
 )
 
-// Write answers with a whole body and returns the status. It forbids caches to keep the
-// answer.
+// Write writes a response with a complete body and returns the status. The response must not be cached.
 func Write(w http.ResponseWriter, status int, contentType []string, body []byte) int {
 	if len(body) >= countedBody {
 		w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	WriteHead(w, status, contentType)
-	// An error means that the client is gone; there is nobody left to tell.
+	// An error means that the client is gone, so nobody can receive a report.
 	_, _ = w.Write(body)
 	return status
 }
 
-// WriteHead writes the head of an answer.
+// WriteHead writes the header of a response.
 func WriteHead(w http.ResponseWriter, status int, contentType []string) {
 	h := w.Header()
 	h["Cache-Control"] = NoStore

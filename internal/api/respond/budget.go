@@ -7,45 +7,45 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// Free is how many bytes each request may hold without asking a Budget: as many as a new
-// Buffer has. Bodies of hits are smaller, and so take no lock that all share.
+// Free is the number of bytes that each request may use without a Budget. A new Buffer has this size. The bodies
+// of hits are smaller, so hits need no shared lock.
 const Free = 4 << 10
 
-// Why a Budget gives no bytes.
+// The reasons for which a Budget grants no bytes.
 var (
-	// ErrMemory: the requests under way have taken all.
+	// ErrMemory reports that the requests in progress use all bytes.
 	ErrMemory = errors.New("bodies and answers take all the memory that they may")
-	// ErrMemoryShare: other requests of the same sender have taken half, or would have with these.
+	// ErrMemoryShare reports that requests of the same sender use half of the bytes, or would exceed half.
 	ErrMemoryShare = errors.New("bodies and answers of one sender take all the memory that they may")
 )
 
-// A Budget bounds the bytes that the bodies and answers of all requests take together, beside what
-// is free to each: see queue.Shares.
+// Budget limits the bytes that the bodies and responses of all requests use together, in addition to the free
+// bytes of each request. See queue.Shares.
 type Budget struct {
 	most          int64
 	shares        *queue.Shares
 	refused, over atomic.Int64
 }
 
-// NewBudget makes a budget of so many bytes.
+// NewBudget returns a budget of most bytes.
 func NewBudget(most int64) *Budget { return &Budget{most: most, shares: queue.NewShares(most)} }
 
-// Most is how many bytes the budget has.
+// Most returns the size of the budget in bytes.
 func (b *Budget) Most() int64 { return b.most }
 
-// Taken is how many bytes are taken now, never more than the budget has.
+// Taken returns the number of bytes in use, which never exceeds the size of the budget.
 func (b *Budget) Taken() int64 {
 	bytes, _ := b.shares.Taken()
 	return bytes
 }
 
-// Refused is how often bytes were asked for in vain, for whatever reason.
+// Refused returns the number of requests for bytes that were refused for any reason.
 func (b *Budget) Refused() int64 { return b.refused.Load() }
 
-// OverShare is how often the reason was ErrMemoryShare.
+// OverShare returns the number of requests for bytes that were refused with ErrMemoryShare.
 func (b *Budget) OverShare() int64 { return b.over.Load() }
 
-// take takes n bytes, all or none, for a request that has held bytes already. Errors: ErrMemory,
+// take reserves n bytes, or no bytes, for a request that has already reserved held bytes. Errors: ErrMemory,
 // ErrMemoryShare.
 func (b *Budget) take(from queue.SenderID, held, n int64) error {
 	switch none, over := b.shares.Take(from, held, n); {

@@ -15,16 +15,16 @@ import (
 // QuotaExceeded is IANA's registered problem type for a refused hit.
 const QuotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
-// A Subject is what a decision is about: so many units of a customer's meter.
+// Subject is the subject of a decision: a cost on a customer's meter.
 type Subject struct {
 	Customer, Meter string
 	Cost            int64
-	Reservation     bool // the units are to be held, and not yet to be charged
+	Reservation     bool // the units are to be reserved and not yet charged
 	Public          bool // the customer may read the answer, so no sentence in it is for operators
 }
 
-// AppendViews appends the view of each limit that a decision is about. A hit that was let in
-// uncharged has none.
+// AppendViews appends the view of each limit in a decision. A hit that was admitted without a charge has no
+// views.
 func AppendViews(views []model.View, d *model.Decision) []model.View {
 	if d.Degraded && d.Allowed {
 		return views
@@ -35,9 +35,8 @@ func AppendViews(views []model.View, d *model.Decision) []model.View {
 	return views
 }
 
-// AppendDecision appends the JSON answer to a hit. A refusal begins with the members of a
-// problem document. wait is the decision's retry-after, µs or Never; status is the HTTP status
-// of a refusal.
+// AppendDecision appends the JSON response to a hit. A refusal begins with the members of a problem document.
+// wait is the decision's retry-after, µs or Never. status is the HTTP status of a refusal.
 func AppendDecision(b []byte, of *Subject, d *model.Decision, views []model.View, wait int64, status int) []byte {
 	if d.Allowed {
 		b = append(b, `{"allowed":true`...)
@@ -71,8 +70,7 @@ func AppendOutcome(b []byte, of *Subject, d *model.Decision, views []model.View,
 	return append(AppendLimits(b, views), '}')
 }
 
-// AppendInstant appends the instant of a decision, and the key of the test clock that showed
-// it.
+// AppendInstant appends the instant of a decision, and the key of the test clock if the customer has one.
 func AppendInstant(b []byte, d *model.Decision) []byte {
 	b = append(b, `,"at":`...)
 	b = AppendTime(b, d.At)
@@ -83,13 +81,13 @@ func AppendInstant(b []byte, d *model.Decision) []byte {
 	return AppendString(b, d.Target.Clock.Key)
 }
 
-// AppendReplayed appends whether the operation had been done before, under its id.
+// AppendReplayed appends whether the operation was already done earlier under its id.
 func AppendReplayed(b []byte, d *model.Decision) []byte {
 	b = append(b, `,"replayed":`...)
 	return strconv.AppendBool(b, d.Replayed)
 }
 
-// AppendLimits appends what is said of all limits.
+// AppendLimits appends the list of all limits.
 func AppendLimits(b []byte, views []model.View) []byte {
 	b = append(b, `,"limits":[`...)
 	for i := range views {
@@ -101,7 +99,7 @@ func AppendLimits(b []byte, views []model.View) []byte {
 	return append(b, ']')
 }
 
-// appendRefusal appends the members of RFC 9457 that open a refusal, without its end.
+// appendRefusal appends the members of RFC 9457 with which a refusal begins, without the end of the object.
 func appendRefusal(b []byte, of *Subject, views []model.View, wait int64, status int) []byte {
 	b = append(b, `{"type":"`+QuotaExceeded+`","title":"Quota exceeded","status":`...)
 	b = strconv.AppendInt(b, int64(status), 10)
@@ -121,17 +119,17 @@ func appendRefusal(b []byte, of *Subject, views []model.View, wait int64, status
 	return append(b, ']')
 }
 
-// refuses reports whether the limit is one of those that a hit was refused by.
+// refuses reports whether the limit refused the hit.
 func refuses(v *model.View) bool { return v.Limit.Mode == model.Hard && v.RetryAfter != 0 }
 
-// Why is the sentence for people that a refusal of a decision says.
+// Why returns the sentence for people that explains the refusal in a decision.
 func Why(of *Subject, d *model.Decision) string {
 	return string(appendWhy(nil, of, d.Views(), d.RetryAfter()))
 }
 
-// appendWhy appends a sentence for people: which limits refuse, and what to do. Limits' names
-// need no escaping. A public sentence contains their names, numbers and the wait alone. Where no limit
-// refuses, another hit of the same atomic batch was refused.
+// appendWhy appends a sentence for people that names the refusing limits and the next step. Names of limits need
+// no escaping. A public sentence contains only the names, numbers and wait of limits. If no limit refuses,
+// another hit of the same atomic batch was refused.
 func appendWhy(b []byte, of *Subject, views []model.View, wait int64) []byte {
 	if !slices.ContainsFunc(views, func(v model.View) bool { return refuses(&v) }) {
 		return append(b, "This hit would be admitted, but another one of its atomic batch is refused: none was charged."...)
@@ -164,8 +162,8 @@ func appendWhy(b []byte, of *Subject, views []model.View, wait int64) []byte {
 	return append(b, '.')
 }
 
-// appendRoom says what a limit that refuses a cost admits now. Where the limit never admits
-// the cost, it says what the limit admits at most.
+// appendRoom appends the cost that a refusing limit would admit now. If the limit never admits the requested
+// cost, appendRoom appends the largest cost that the limit ever admits.
 func appendRoom(b []byte, v *model.View, cost, most int64) []byte {
 	b = append(b, "Limit "...)
 	b = append(b, v.Limit.Name...)
@@ -184,7 +182,7 @@ func appendRoom(b []byte, v *model.View, cost, most int64) []byte {
 	return append(b, " now. "...)
 }
 
-// appendSpan appends a time in whole seconds for people: 7 min 12 s, 1 h 12 min, 30 d 4 h. It
+// appendSpan appends a time in whole seconds for people, such as 7 min 12 s, 1 h 12 min, or 30 d 4 h. The time
 // is rounded up to its two largest units.
 func appendSpan(b []byte, seconds int64) []byte {
 	units := [...]struct {
@@ -209,8 +207,8 @@ func appendSpan(b []byte, seconds int64) []byte {
 	return append(b, " s"...)
 }
 
-// AppendView appends what is said of one limit, without the end of its object, so that
-// the quota answer can add to it.
+// AppendView appends the members of one limit without the end of the object, so that the quota response can
+// append more members.
 func AppendView(b []byte, v *model.View) []byte {
 	l := v.Limit
 	b = append(b, `{"name":"`...)
@@ -240,12 +238,12 @@ func AppendView(b []byte, v *model.View) []byte {
 	return append(b, '"')
 }
 
-// AppendString appends a JSON string. Keys and names are nearly always plain ASCII, which is
-// copied. Other text is escaped, and invalid UTF-8 in it is replaced.
+// AppendString appends a JSON string. Keys and names are nearly always plain ASCII, which is copied. Other text
+// is escaped, and invalid UTF-8 is replaced.
 func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			b, _ = jsontext.AppendQuote(b, s) // its error says that UTF-8 was replaced
+			b, _ = jsontext.AppendQuote(b, s) // its error only reports that UTF-8 was replaced
 			return b
 		}
 	}
@@ -279,7 +277,7 @@ func appendWait(b []byte, wait int64) []byte {
 	return strconv.AppendInt(b, ceilDiv(wait, 1000), 10)
 }
 
-// ceilDiv is a/b rounded up, for b > 0; a below 0 counts as 0.
+// ceilDiv returns a/b rounded up, for b > 0. A negative a counts as 0.
 func ceilDiv(a, b int64) int64 {
 	if a <= 0 {
 		return 0

@@ -1,8 +1,7 @@
-// Package respond writes answers: the head and the body of each. It appends decisions, the
-// limits behind them and the quota headers to pooled buffers. These answers are the whole
-// load. So nothing here uses reflection, and the types in bodies.go are for schemas and tests
-// only.
+// Package respond writes the headers and bodies of responses. It appends decisions, their limits and the quota
+// headers to pooled buffers. These responses cause nearly all of the load, so nothing here uses reflection, and
+// the types in bodies.go are only for schemas and tests.
 //
-// It decides nothing and reads no request. It never answers with an error: that is for package
-// problem.
+// The package makes no decisions and reads no requests. It never responds with an error, which is the task of
+// package problem.
 package respond

@@ -5,16 +5,16 @@ import (
 	"io"
 )
 
-// An Out takes a long answer while it is made. It takes no more once the request's time is over
-// or its client has gone, and from the first failed write on. Whoever makes the answer then ends,
-// for nobody reads the rest.
+// Out accepts a long response while it is generated. It accepts no more data after the request's time has ended,
+// the client has disconnected, or a write has failed. The generator of the response then ends, because nobody
+// reads the rest.
 type Out struct {
 	ctx context.Context
 	to  io.Writer
 	err error
 }
 
-// NewOut is an Out of a request's context.
+// NewOut returns an Out for a request's context.
 func NewOut(ctx context.Context, to io.Writer) *Out { return &Out{ctx: ctx, to: to} }
 
 // Write implements io.Writer. Errors: those of Err.
@@ -26,7 +26,8 @@ func (o *Out) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Err says why no more is taken: the context's error, or that of a write. Nil: more is taken.
+// Err returns the reason why no more data is accepted: the context's error or a write's error. It returns nil
+// while data is accepted.
 func (o *Out) Err() error {
 	if o.err == nil {
 		o.err = o.ctx.Err()
@@ -34,6 +35,6 @@ func (o *Out) Err() error {
 	return o.err
 }
 
-// Piece is the size from which an answer is sent on, in bytes, so that a large one is never in
-// memory whole.
+// Piece is the size in bytes from which a part of a response is sent, so that a large response is never
+// completely in memory.
 const Piece = 48 << 10

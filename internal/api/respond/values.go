@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// Time is an instant, µs.
+// Time converts an instant, µs, to a time in UTC.
 func Time(at int64) time.Time { return time.UnixMicro(at).UTC() }
 
-// OrNull is null for an empty text.
+// OrNull returns nil (null in JSON) for an empty text.
 func OrNull(s string) *string {
 	if s == "" {
 		return nil
@@ -17,19 +17,19 @@ func OrNull(s string) *string {
 	return &s
 }
 
-// FieldText returns a text for people as the value of a header field, which HTTP/1.1 and HTTP/2 take (RFC
-// 9110, section 5.5; RFC 9113, section 8.2.1): UTF-8, with a space for each control character, and without
-// white space at the ends.
+// FieldText returns a text for people as the value of a header field of HTTP/1.1 and HTTP/2 (RFC 9110, section
+// 5.5; RFC 9113, section 8.2.1). The value is UTF-8, has a space for each control character, and has no white
+// space at its ends.
 func FieldText(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
-		return r // U+FFFD for a byte that is no UTF-8
+		return r // U+FFFD if a byte is not valid UTF-8
 	}, text))
 }
 
-// InstantOrNull is null for none.
+// InstantOrNull converts an optional instant, µs. It returns nil for nil.
 func InstantOrNull(at *int64) *time.Time {
 	if at == nil {
 		return nil
@@ -38,7 +38,7 @@ func InstantOrNull(at *int64) *time.Time {
 	return &t
 }
 
-// Listed is an empty list for none, which JSON would show as null.
+// Listed returns the list, or an empty list for nil, because JSON would show nil as null.
 func Listed[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -12,41 +12,41 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// An answer is what a typed route answers.
+// answer is the response of a typed route.
 type answer struct {
 	status int
-	etag   string // unquoted; empty: none
-	body   any    // nil: none (204)
+	etag   string // unquoted; empty if there is none
+	body   any    // nil if there is no body (204)
 }
 
-// Params are what is known of a request before its body is read.
+// Params contains the data of a request that is known before its body is read.
 type Params struct {
 	Query request.Query
-	From  queue.SenderID // the id of its key
+	From  queue.SenderID // the id of the request's key
 }
 
-// A Call is one request to a typed route: allowed, and read.
+// Call is one authorized and parsed request to a typed route.
 type Call struct {
 	Path
 	Query request.Query
 	From  queue.SenderID
-	Body  []byte // as it was sent
+	Body  []byte // the original bytes
 
-	If             plans.Precondition // of a route that fails by KindPrecondition
-	IdempotencyKey string             // the id in the header, of a route that has IDHeader; empty: none was sent
+	If             plans.Precondition // for a route with KindPrecondition
+	IdempotencyKey string             // the id in the header, for a route with an IDHeader; empty if no id was sent
 
 	r     *http.Request
 	route *Route
 }
 
-// Ctx ends when the request has waited for too long, or its client has gone.
+// Ctx returns a context that ends when the request has waited too long or its client has disconnected.
 func (c *Call) Ctx() context.Context { return c.r.Context() }
 
-// Flag is a parameter of the query that is true or false.
+// Flag returns the value of a query parameter that is true or false.
 func (c *Call) Flag(name string) bool { return c.Query[name] == "true" }
 
-// read reads what the route takes, the body into in. Errors are those of the first part that is
-// wrong, in this order: path, id in the header, body, flags, precondition.
+// read parses all parts of the request and decodes the body into in. It returns the error of the first invalid
+// part, in this order: path, id in the header, body, flags, precondition.
 func (c *Call) read(in any) (err error) {
 	rt := c.route
 	for _, name := range rt.inPath {
@@ -82,7 +82,7 @@ func (c *Call) read(in any) (err error) {
 	return err
 }
 
-// putStatus is the status of a write that made something, or changed it.
+// putStatus returns the status of a write that created or changed a resource.
 func putStatus(isNew bool) int {
 	if isNew {
 		return http.StatusCreated

@@ -7,8 +7,7 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// InstantOf is what a customer's clock shows, µs. With a nil clock that is the database's
-// time.
+// InstantOf returns the time of a customer's clock, µs. A nil clock means the database's time.
 func (s *Server) InstantOf(ctx context.Context, clock *model.TestClock) (int64, error) {
 	if clock != nil {
 		return clock.Now, nil
@@ -16,7 +15,7 @@ func (s *Server) InstantOf(ctx context.Context, clock *model.TestClock) (int64, 
 	return s.Instant(ctx)
 }
 
-// Instant is the database's time, µs. Its error is that of session.Unreached.
+// Instant returns the database's time, µs. Its errors are those of session.Unreached.
 func (s *Server) Instant(ctx context.Context) (int64, error) {
 	now, err := s.Now(ctx)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package serve is what all routes of the API have in common: what a route is, who may call it, how
-// its request is measured, checked and answered, and how errors are told.
+// Package serve contains the common parts of all routes of the API: the definition of a route, authorization,
+// metrics, checks of requests, responses, and the report of errors.
 //
-// A room of the API embeds Server, and makes Routes of its methods. Package serve must never know
-// one of them.
+// Each room of the API embeds Server and creates Routes from its methods. Package serve must never know a room.
 package serve

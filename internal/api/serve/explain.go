@@ -20,17 +20,17 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Names are the things that a request names, for the texts of errors. Each has been checked:
-// it is printable and has at most 200 bytes. A thing that the request does not name is empty.
+// Names contains the names of resources in a request, for error texts. Each name has been checked: it is
+// printable and has at most 200 bytes. A name that the request does not contain is empty.
 type Names struct {
 	Customer, Meter, plan, key, Limit, clock string
 
-	version             int    // of the plan
-	Hit                 string // the id of the hit that a refund is for
+	version             int    // plan version
+	Hit                 string // id of the hit that a refund concerns
 	Committed, Released string // ids of reservations
 }
 
-// namesOf are the names in the path and the query of a typed route.
+// namesOf returns the names in the path and the query of a typed route.
 func namesOf(c *Call) (n Names) {
 	of := func(prefix string) bool { return strings.HasPrefix(c.route.Pattern, prefix) }
 	switch {
@@ -48,7 +48,7 @@ func namesOf(c *Call) (n Names) {
 	return n
 }
 
-// explained is an error of the table whose text says what to do next.
+// explained is an error of the table with a text that contains the next step.
 type explained struct {
 	error
 	text string
@@ -57,8 +57,8 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.error }
 
-// Explain adds to an error which thing is missing or in the way, and the next call to make. An
-// error that concerns nothing in n stays as it is.
+// Explain adds to an error the name of the missing or conflicting resource, and the next call to make. An error
+// that does not concern a resource in n is returned unchanged.
 func Explain(err error, n Names) error {
 	if _, done := errors.AsType[*explained](err); done {
 		return err
@@ -71,8 +71,8 @@ func Explain(err error, n Names) error {
 	}
 	for _, x := range []struct {
 		err    error
-		name   string // what it is about
-		format string // of its quoted name and its path
+		name   string // name of the resource
+		format string // format with the quoted name and the path
 	}{
 		{plans.ErrUnknownCustomer, n.Customer, "there is no customer %s, or it is archived for good: a new one is made with PUT /v1/customers/%s"},
 		{
@@ -118,8 +118,8 @@ func Explain(err error, n Names) error {
 	return &explained{err, text}
 }
 
-// explainOperation explains errors of refunds, reservations and imports. It is empty for other
-// errors.
+// explainOperation returns the explanation of an error of a refund, reservation or import. It returns an empty
+// string for other errors.
 func explainOperation(err error, n Names) string {
 	switch {
 	case errors.Is(err, locked.ErrUnknownHit) && n.Hit != "":
@@ -137,8 +137,7 @@ func explainOperation(err error, n Names) string {
 	return ""
 }
 
-// explainSettled says whether a reservation was committed or released, and how to correct the
-// difference.
+// explainSettled returns whether a reservation was committed or released, and the way to correct the difference.
 func explainSettled(err error, id string) string {
 	if before, ok := errors.AsType[*locked.SettledError](err); ok && before.Committed {
 		return fmt.Sprintf("the reservation %s was committed with %d before: charge what is missing by POST /v1/hits, or give back what is too much by POST /v1/refunds without hit. Nothing was done",
@@ -147,11 +146,11 @@ func explainSettled(err error, id string) string {
 	return fmt.Sprintf("the reservation %s was released before, and nothing of it is booked: charge what was used by POST /v1/hits. Nothing was done", id)
 }
 
-// quoted shows a name, cut to what an error may repeat.
+// quoted returns a quoted name, shortened to the length that an error may repeat.
 func quoted(name string) string { return strconv.Quote(plans.Shorten(name)) }
 
-// inPath is a name, escaped, for the path of the next call. A name that is too long for an
-// error becomes {key}.
+// inPath returns an escaped name for the path of the next call. It returns {key} for a name that is too long for
+// an error.
 func inPath(name string) string {
 	if plans.Shorten(name) != name {
 		return "{key}"
@@ -159,9 +158,9 @@ func inPath(name string) string {
 	return url.PathEscape(name)
 }
 
-// OutOfTime is what an error means that came when its request's time was over: that the request
-// waited too long, and never that the database is out of reach. on_outage lets nothing in by it.
-// A database that is known to be too slow is out of reach.
+// OutOfTime converts an error that occurred after the request's time had ended. Such an error means that the
+// request waited too long, and never that the database is out of reach. Therefore on_outage does not admit hits
+// because of it. A database that is known to be too slow counts as out of reach.
 func OutOfTime(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrSlow) || errors.Is(err, session.ErrOutcomeUnknown) {
 		return err
@@ -169,24 +168,24 @@ func OutOfTime(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %v", ctx.Err(), err) //nolint:errorlint // it is no longer what it says
 }
 
-// Fail answers with the problem that an error is, and logs what is our own fault.
+// Fail responds with the problem for an error, and logs the error if quotad caused it.
 func (s *Server) Fail(w http.ResponseWriter, r *http.Request, err error) int {
 	f := problem.Of(err)
 	s.LogInternal(w, r, f, err)
 	cut := f.Kind == problem.KindTooLarge || noMemory(err) && !request.SkipBody(w, r, s.Wall().Add(skipTime))
 	if cut && r.ProtoMajor == 1 {
-		// Else net/http would first wait for the rest of the body, which may never come.
+		// Otherwise net/http would first wait for the rest of the body, which may never arrive.
 		w.Header().Set("Connection", "close")
 	}
 	return problem.Write(w, f)
 }
 
-// noMemory reports whether a request's body was not read, or its answer not sent, for want of memory.
+// noMemory reports whether a request's body was not read, or its response not sent, for lack of memory.
 func noMemory(err error) bool {
 	return errors.Is(err, respond.ErrMemory) || errors.Is(err, respond.ErrMemoryShare)
 }
 
-// LogInternal logs an error that is our own fault.
+// LogInternal logs an error that quotad caused.
 func (s *Server) LogInternal(w http.ResponseWriter, r *http.Request, f *problem.Fault, err error) {
 	level, what := slog.LevelDebug, "request not served"
 	switch {
@@ -198,5 +197,5 @@ func (s *Server) LogInternal(w http.ResponseWriter, r *http.Request, f *problem.
 	s.Log.Log(r.Context(), level, what, "request_id", RequestID(w), "method", r.Method, "path", r.URL.Path, "sqlstate", session.StateOf(err), "error", err)
 }
 
-// skipTime is how long a client may go on sending a body that was refused for want of memory.
+// skipTime is the time for which a client may continue to send a body that was rejected for lack of memory.
 const skipTime = time.Second

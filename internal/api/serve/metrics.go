@@ -9,15 +9,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// metrics are what the HTTP side counts. Labels are routes, statuses and outcomes, which
-// are few and known beforehand: never a customer, a meter or a key.
+// metrics contains the metrics of the HTTP server. Labels are routes, statuses and outcomes, whose few values
+// are known in advance. A customer, meter or key is never a label.
 type metrics struct {
 	requests   *prometheus.CounterVec
 	seconds    *prometheus.HistogramVec
 	Operations map[string]operationCounters // by name
 }
 
-// latencyBuckets go from a refusal from memory to the deadline, in seconds.
+// latencyBuckets range from the latency of a refusal from memory to the deadline, in seconds.
 var latencyBuckets = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -36,7 +36,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	for _, c := range []prometheus.Collector{
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
-		// The program may have registered these for itself.
+		// The program may already have registered these metrics.
 		if err := registry.Register(c); err != nil {
 			continue
 		}
@@ -44,7 +44,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	return m
 }
 
-// countMemory shows what bodies and answers take.
+// countMemory registers the metrics of the memory that bodies and responses use.
 func (s *Server) countMemory() {
 	s.Registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -63,12 +63,12 @@ func (s *Server) countMemory() {
 	)
 }
 
-// routeMetrics are one route's own: what every request touches is looked up once.
+// routeMetrics contains the metrics of one route. Metrics that every request updates are looked up once.
 type routeMetrics struct {
 	seconds prometheus.Observer
 	counter func(status int) prometheus.Counter
-	// status remembers the counters by status - 100; they are made when first needed,
-	// so that /metrics does not list what never happened.
+	// status contains the counters by status - 100. A counter is created when it is first needed, so that
+	// /metrics does not list statuses that never occurred.
 	status [500]atomic.Pointer[prometheus.Counter]
 }
 

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What refunds, reservations and their ends, and imports have in common.
+// This file contains the common parts of refunds, reservations and their commits and releases, and imports.
 
 // The names of these operations in metrics.
 const (
@@ -23,20 +23,21 @@ const (
 	NameAdjust  = "adjust"
 )
 
-// InTime bounds how long a request may wait.
+// InTime returns a context that limits the time for which a request may wait.
 func (s *Server) InTime(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), s.Deadline)
 }
 
-// ChargeInTime bounds how long a request may wait that charges, or gives back.
+// ChargeInTime returns a context that limits the time for which a request may wait if it charges or returns
+// units.
 func (s *Server) ChargeInTime(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), s.DecideWithin)
 }
 
-// operationCounters count the outcomes of one kind of operation.
+// operationCounters contains the counters of the outcomes of one kind of operation.
 type operationCounters struct{ Done, Replayed, refused, Failed prometheus.Counter }
 
-// countOperations makes the counters of all kinds.
+// countOperations creates the counters of all kinds of operations.
 func (m *metrics) countOperations(registry *prometheus.Registry) {
 	operations := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotad_operations_total",
@@ -50,7 +51,7 @@ func (m *metrics) countOperations(registry *prometheus.Registry) {
 	}
 }
 
-// CountOperation counts one operation, d being its decision when err is nil.
+// CountOperation counts one operation. d is its decision if err is nil.
 func (m *metrics) CountOperation(name string, d *model.Decision, err error) {
 	counters := m.Operations[name]
 	_, noRoom := errors.AsType[*locked.NoRoomError](err)

@@ -9,8 +9,8 @@ import (
 	"quotad/internal/api/problem"
 )
 
-// Recovered is a handler that answers 500 where next panics, and logs why. Routes of the API and
-// pages do that themselves; this is for all else that a listener serves.
+// Recovered returns a handler that responds with 500 if next panics, and logs the panic. Routes of the API and
+// pages recover by themselves, so Recovered is for all other handlers of a listener.
 func Recovered(next http.Handler, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -22,8 +22,9 @@ func Recovered(next http.Handler, log *slog.Logger) http.Handler {
 	})
 }
 
-// panicked turns a panic into a 500, and logs it. Of an answer that has begun the connection is
-// dropped, by net/http's own way to do so: more of it would read as if it were whole.
+// panicked converts a panic into a 500 and logs it. If the response has already begun, panicked drops the
+// connection in the way that net/http provides, because the client could take a truncated response for a
+// complete one.
 func panicked(w http.ResponseWriter, r *http.Request, log *slog.Logger, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)

@@ -11,13 +11,13 @@ import (
 	"quotad/internal/billing"
 )
 
-// Path has the parameters of a route's path, checked. One that the pattern does not have is empty.
+// Path contains the checked parameters of a route's path. A parameter that the pattern does not have is empty.
 type Path struct {
 	Key, Meter, Limit, ID string
 	N                     int
 }
 
-// namesIn are the names of the parameters of a pattern. It panics if Path has no field for one.
+// namesIn returns the names of a pattern's parameters. It panics if Path has no field for a parameter.
 func namesIn(pattern string) (names []string) {
 	for part := range strings.SplitSeq(pattern, "/") {
 		if name, is := strings.CutPrefix(part, "{"); is {
@@ -30,8 +30,8 @@ func namesIn(pattern string) (names []string) {
 	return names
 }
 
-// readPath reads the parameter of a name. The error of an id or a number that cannot exist is that
-// of one that does not exist, so far as the pattern says which.
+// readPath reads the path parameter with a name. For an id or a number that cannot exist, the error is the same
+// as for a missing resource, if the pattern determines the kind of resource.
 func (c *Call) readPath(name string) (err error) {
 	of := func(prefix string) bool { return strings.HasPrefix(c.route.Pattern, prefix) }
 	switch {
@@ -56,8 +56,8 @@ func (c *Call) readPath(name string) (err error) {
 	return err
 }
 
-// readNumber reads the number of a plan's version, or of a line or payment of an invoice. A number has one
-// spelling, so 01 and +1 name nothing.
+// readNumber reads the number of a plan's version, or of an invoice's line or payment. A number has one
+// spelling, so 01 and +1 are not found.
 func (c *Call) readNumber() error {
 	text, err := request.PathValue(c.r, "n")
 	if err != nil {

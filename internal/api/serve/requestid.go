@@ -7,24 +7,24 @@ import (
 	"sync/atomic"
 )
 
-// requestIDHeader names a request, for logs and the audit trail.
+// requestIDHeader is the header with a request's id, for logs and the audit trail.
 const requestIDHeader = "X-Request-Id"
 
-// maxRequestID is the length of the longest id of a request that is taken over, bytes.
+// maxRequestID is the maximum length in bytes of a client's request id that is accepted.
 const maxRequestID = 200
 
-// Identify gives an answer the header X-Request-Id: the request's own, where it is 1 to 200 characters
-// of visible ASCII, and else one that is made here. It comes before all else that answers.
+// Identify sets the response header X-Request-Id. It uses the request's own id if the id is 1 to 200 characters
+// of visible ASCII, and otherwise a new id. It must be called before any other handler responds.
 func Identify(w http.ResponseWriter, r *http.Request) {
 	id := r.Header[requestIDHeader]
 	if len(id) != 1 || !validRequestID(id[0]) {
 		id = madeIDs.next()
 	}
-	w.Header()[requestIDHeader] = id // shared with the request: nobody changes a header's value in place
+	w.Header()[requestIDHeader] = id // shared with the request, because nobody changes a header's value in place
 }
 
-// IdentifyWithin is Identify for a request within the process, by which a page asks: its id is the
-// page's.
+// IdentifyWithin is Identify for a request that a page makes within the process. The request receives the id of
+// the page's request.
 func IdentifyWithin(w http.ResponseWriter, r *http.Request) {
 	if as, ok := r.Context().Value(identityKey{}).(Identity); ok && as.Request != "" {
 		w.Header()[requestIDHeader] = []string{as.Request}
@@ -33,7 +33,7 @@ func IdentifyWithin(w http.ResponseWriter, r *http.Request) {
 	Identify(w, r)
 }
 
-// RequestID is the id of the request that w answers; empty without Identify.
+// RequestID returns the id of the request that w responds to, or an empty string if Identify was not called.
 func RequestID(w http.ResponseWriter) string {
 	if id := w.Header()[requestIDHeader]; len(id) == 1 {
 		return id[0]
@@ -50,31 +50,31 @@ func validRequestID(id string) bool {
 	return id != "" && len(id) <= maxRequestID
 }
 
-// requestIDs makes ids: a random word of this process and a number. Each hit without an id of its
-// own needs one. So they are made by the block, and cost a hit no allocation.
+// requestIDs generates ids, which consist of a random word of this process and a number. Every hit without an id
+// of its own needs one. Ids are generated in blocks, so they cost a hit no allocation.
 type requestIDs struct {
 	word    string
 	made    atomic.Uint64
 	present atomic.Pointer[requestIDBlock]
 }
 
-// requestIDBlock is values of the header, of which taken are given away.
+// requestIDBlock is a block of header values. The first taken values are in use.
 type requestIDBlock struct {
 	ids   [128]string
 	taken atomic.Int64
 }
 
-// madeIDs are those of this process.
+// madeIDs generates the ids of this process.
 var madeIDs = newRequestIDs()
 
 func newRequestIDs() *requestIDs {
-	const wordLength = 16 // of 5 random bits each
+	const wordLength = 16 // letters with 5 random bits each
 	m := &requestIDs{word: "req_" + rand.Text()[:wordLength] + "_"}
 	m.present.Store(m.block())
 	return m
 }
 
-// next is the value of the header for one request.
+// next returns the header value for one request.
 func (m *requestIDs) next() []string {
 	for {
 		b := m.present.Load()
@@ -88,7 +88,7 @@ func (m *requestIDs) next() []string {
 func (m *requestIDs) block() *requestIDBlock {
 	b := new(requestIDBlock)
 	var ends [len(b.ids)]int
-	const longest = 13 // digits of a number of 64 bits
+	const longest = 13 // maximum number of digits of a 64-bit number
 	text := make([]byte, 0, len(b.ids)*(len(m.word)+longest))
 	first := m.made.Add(uint64(len(b.ids))) - uint64(len(b.ids))
 	for i := range b.ids {

@@ -12,23 +12,23 @@ import (
 	"quotad/internal/plans"
 )
 
-// A Route is one operation, and how it is served.
+// Route is one operation with the functions that serve it.
 type Route struct {
 	apidoc.Operation
 
-	// Raw writes the answer itself and returns the status; nil: the route is typed. The hit routes
-	// are raw, and routes whose answer is not JSON.
+	// Raw writes the response itself and returns the status. If Raw is nil, the route is typed. The routes of
+	// hits are raw, and so are routes whose response is not JSON.
 	Raw func(http.ResponseWriter, *http.Request, Params) int
 
-	// Of a typed route.
+	// The following fields belong to typed routes.
 	handle   func(*Call) (answer, error)
-	inPath   []string      // the names of its parameters in the path
-	defaults any           // what the members of the body are that are left out; nil: the zero value
-	Wait     time.Duration // how long an answer may take; 0: the server's deadline
-	Reads    bool          // it changes nothing, though it is no GET
+	inPath   []string      // names of the path parameters
+	defaults any           // values of missing members of the body; nil means the zero value
+	Wait     time.Duration // maximum time for a response; 0 means the server's deadline
+	Reads    bool          // the route changes nothing although its method is not GET
 }
 
-// Tagged is routes with their tag in the documentation.
+// Tagged returns routes with their tag in the documentation.
 func Tagged(tag string, list ...Route) []Route {
 	for i := range list {
 		list[i].Tag = tag
@@ -36,21 +36,21 @@ func Tagged(tag string, list ...Route) []Route {
 	return list
 }
 
-// Fails is the route with problems that it answers, beside those of all routes of its sort. A route
-// that fails by KindPrecondition reads If-Match and If-None-Match.
+// Fails returns the route with additional problems, beside those of all routes of its kind. A route with
+// KindPrecondition reads If-Match and If-None-Match.
 func (rt Route) Fails(kinds ...*problem.Kind) Route {
 	rt.Problems = append(slices.Clip(rt.Problems), kinds...)
 	return rt
 }
 
-// Takes is the route with parameters of the query, before those that it has.
+// Takes returns the route with additional query parameters, which precede its other parameters.
 func (rt Route) Takes(params ...apidoc.Param) Route {
 	rt.Params = slices.Concat(params, rt.Params)
 	return rt
 }
 
-// Defaults is the route with what a body is of which all members are left out. It panics if in is not
-// of the type of the body.
+// Defaults returns the route with the default values of its body's members. It panics if in does not have the
+// type of the body.
 func (rt Route) Defaults(in any) Route {
 	if reflect.TypeOf(in) != rt.Request {
 		panic(rt.ID + " takes no " + reflect.TypeOf(in).Name())
@@ -59,20 +59,20 @@ func (rt Route) Defaults(in any) Route {
 	return rt
 }
 
-// Keyed is the route with an id that may be in the header.
+// Keyed returns the route with an id that may be in the header.
 func (rt Route) Keyed() Route {
 	rt.IDHeader = request.IdempotencyHeader
 	return rt
 }
 
-// Reading is the route as one that changes nothing, though it is no GET.
+// Reading returns the route, marked as a route that changes nothing although its method is not GET.
 func (rt Route) Reading() Route {
 	rt.Reads = true
 	return rt
 }
 
-// Described is the route with other types of the request and the answer in the documentation, which
-// have the same members. A nil leaves a type as it is.
+// Described returns the route with other request and response types in the documentation. These types have the
+// same members. A nil leaves a type unchanged.
 func (rt Route) Described(in, out any) Route {
 	if in != nil {
 		rt.Request = reflect.TypeOf(in)
@@ -81,7 +81,7 @@ func (rt Route) Described(in, out any) Route {
 	return rt
 }
 
-// allows reports whether a key of that scope may call the route.
+// allows reports whether a key with the scope may call the route.
 func (rt *Route) allows(scope plans.Scope) bool {
 	switch scope {
 	case plans.ScopeAdmin:
@@ -96,12 +96,12 @@ func (rt *Route) allows(scope plans.Scope) bool {
 	return false
 }
 
-// Audited reports whether what the route does is audited: all that admins and support write.
+// Audited reports whether requests of the route are audited, as all writes of admins and support are.
 func (rt *Route) Audited() bool {
 	return rt.Method != http.MethodGet && !rt.Reads && (rt.Access == apidoc.AdminOnly || rt.Access == apidoc.Supporters)
 }
 
-// Operations are the parts of the routes that the documentation is made from.
+// Operations returns the parts of the routes from which the documentation is generated.
 func Operations(list []Route) []apidoc.Operation {
 	described := make([]apidoc.Operation, len(list))
 	for i := range list {
@@ -110,7 +110,7 @@ func Operations(list []Route) []apidoc.Operation {
 	return described
 }
 
-// The statuses of answers.
+// The statuses of responses.
 var (
 	OK200       = []int{http.StatusOK}
 	Created201  = []int{http.StatusCreated}
@@ -118,5 +118,5 @@ var (
 	Done204     = []int{http.StatusNoContent}
 )
 
-// Preconditions are the problems of routes that read If-Match.
+// Preconditions lists the problems of routes that read If-Match.
 var Preconditions = []*problem.Kind{problem.KindPrecondition, problem.KindPreconditionRequired}

@@ -24,8 +24,9 @@ import (
 	"quotad/internal/throttle"
 )
 
-// Serve is all that happens to a request of a route: measure, recover, check the key and
-// the query, then answer. It wraps no ResponseWriter: what answers says its status.
+// Serve returns the handler of a route. It measures the request, recovers from panics, checks the key and the
+// query, and lets the route respond. It wraps no ResponseWriter, because every response function returns its
+// status.
 func (s *Server) Serve(rt *Route) http.Handler {
 	m := s.Metrics.route(rt.Pattern, rt.Method)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +47,7 @@ func (s *Server) Serve(rt *Route) http.Handler {
 	})
 }
 
-// answer checks what all routes have in common and lets the route answer.
+// answer makes the checks that all routes have in common and lets the route respond.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *Route) int {
 	from, err := s.authorize(r, rt)
 	if err != nil {
@@ -63,13 +64,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *Route) int {
 		return rt.Raw(w, r, Params{q, from})
 	}
 	if rt.Wait > 0 {
-		// An error means that the connection is gone, which the next write says.
+		// An error means that the connection is gone, which the next write reports.
 		_ = http.NewResponseController(w).SetWriteDeadline(s.Wall().Add(rt.Wait + WriteTimeout))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.Wait, s.Deadline))
 	defer cancel()
 	c := &Call{r: r.WithContext(ctx), Query: q, From: from, route: rt}
-	buf := respond.Buffer{From: from} // of this request only: what a route keeps may share its bytes
+	buf := respond.Buffer{From: from} // only for this request, because a route may keep strings that share the buffer's bytes
 	defer buf.Release()
 	if rt.Request != nil {
 		if err = request.ReadBody(r, &buf, s.Memory, request.MaxBody); err != nil {
@@ -88,8 +89,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *Route) int {
 	return s.write(w, c.r, &buf, a, body)
 }
 
-// handle makes a typed answer and its body. A view has one of the places for reading meanwhile,
-// unless everybody may see it.
+// handle creates the response of a typed route and its body. A view occupies one of the places for reading
+// meanwhile, unless it is public.
 func (s *Server) handle(rt *Route, c *Call) (a answer, body []byte, err error) {
 	read := reads(c.r)
 	if read && rt.Access != apidoc.Anyone {
@@ -102,7 +103,7 @@ func (s *Server) handle(rt *Route, c *Call) (a answer, body []byte, err error) {
 		return a, nil, err
 	}
 	ctx := c.Ctx()
-	if !read { // what was done is answered in any case; the answer is about as large as its body
+	if !read { // report a completed change in any case; the response is about as large as its body
 		ctx = context.WithoutCancel(ctx)
 	}
 	body, err = s.encode(ctx, c.From, a.body)
@@ -112,7 +113,7 @@ func (s *Server) handle(rt *Route, c *Call) (a answer, body []byte, err error) {
 // reads reports whether a request changes nothing.
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// write sends a typed answer, which counts among what buf holds until the client has it.
+// write sends a typed response. Its bytes count as reserved by buf until the client has received them.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a answer, body []byte) int {
 	if a.body == nil {
 		w.Header()["Cache-Control"] = respond.NoStore
@@ -124,15 +125,15 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buff
 			return s.Fail(w, r, err)
 		}
 	}
-	if a.etag != "" { // no error has it
+	if a.etag != "" { // no error has an entity tag
 		w.Header()["ETag"] = []string{request.QuoteETag(a.etag)}
 	}
 	return respond.Write(w, a.status, respond.PlainJSON, body)
 }
 
-// encode makes the body of an ordinary answer. No more of them are made at once than there are
-// processors: a view of thousands of reservations takes milliseconds of one. Many at once would
-// keep the scheduler from what every hit needs, such as the poll of changes. Encoding ends with ctx.
+// encode encodes the body of an ordinary response. It encodes at most as many bodies at once as there are
+// processors, because a view of thousands of reservations occupies a processor for milliseconds. Many such views
+// at once would delay work that every hit needs, such as the poll for changes. Encoding ends with ctx.
 func (s *Server) encode(ctx context.Context, from queue.SenderID, body any) ([]byte, error) {
 	if err := s.Processing.Take(ctx, from); err != nil {
 		return nil, err
@@ -141,18 +142,18 @@ func (s *Server) encode(ctx context.Context, from queue.SenderID, body any) ([]b
 	var all bytes.Buffer
 	err := json.MarshalWrite(respond.NewOut(ctx, &all), body, json.Deterministic(true), exactNumbers)
 	if ctx.Err() != nil {
-		err = ctx.Err() // and not what the encoder makes of it
+		err = ctx.Err() // instead of the encoder's error
 	}
 	return all.Bytes(), err
 }
 
-// exactNumbers writes a json.Number as a number. jsonv2 would write it as a string.
+// exactNumbers encodes a json.Number as a number, because jsonv2 would encode it as a string.
 var exactNumbers = json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, n stdjson.Number) error {
 	return e.WriteValue(jsontext.Value(n))
 }))
 
-// authenticate returns the live key of a secret. A key that this node does not know counts as a
-// failure of its address, unless the key turns out to be a live one. nil: failures are not limited.
+// authenticate returns the active key of a secret. A key that this node does not know counts as a failure of its
+// address, unless the database knows the key as active. If failures is nil, failures are not limited.
 func (s *Server) authenticate(failures *throttle.Throttle, r *http.Request, secret string) (plans.Key, error) {
 	charged := false
 	key, err := s.Catalog.Authenticate(r.Context(), secret, func() error {
@@ -183,7 +184,7 @@ func tooManyFailures(wait time.Duration) *problem.Fault {
 	}
 }
 
-// countFailures makes the metric of failed keys.
+// countFailures registers the metric of failed keys.
 func (s *Server) countFailures() {
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotad_failed_keys_total", Help: "Requests with a wrong key, by answer: 401 unauthorized, or 429 too-many-failures beyond --failed-keys-per-minute.",
@@ -193,7 +194,7 @@ func (s *Server) countFailures() {
 	s.keysLimited = failed.WithLabelValues(problem.KindTooManyFailures.Name)
 }
 
-// The answers to a request without a key and with a wrong one.
+// The responses to a request without a key and to a request with a wrong key.
 var (
 	faultNoKey    = &problem.Fault{Kind: problem.KindUnauthorized, Detail: "send the header Authorization: Bearer <key>" + makeKey}
 	faultWrongKey = &problem.Fault{Kind: problem.KindUnauthorized, Detail: "the key is unknown, revoked or expired" + makeKey, BearerError: "invalid_token"}
@@ -201,7 +202,7 @@ var (
 
 const makeKey = ". An admin makes a key with POST /v1/keys, and on quotad's machine quotad keys create does"
 
-// wrongScope is the answer to a key of another scope.
+// wrongScope returns the problem for a key of another scope.
 func wrongScope(has plans.Scope, needs apidoc.Access) *problem.Fault {
 	return &problem.Fault{
 		Kind: problem.KindWrongScope, Detail: "this key has the scope " + string(has) + "; needed is " + needs.Scopes(),
@@ -209,8 +210,8 @@ func wrongScope(has plans.Scope, needs apidoc.Access) *problem.Fault {
 	}
 }
 
-// authorize checks the request's key against the route's scopes; admin may do everything. The
-// key is the sender of the request.
+// authorize checks the scope of the request's key against the scopes of the route. The scope admin may call
+// every route. The key is the sender of the request.
 func (s *Server) authorize(r *http.Request, rt *Route) (queue.SenderID, error) {
 	if rt.Access == apidoc.Anyone {
 		return "", nil
@@ -237,8 +238,8 @@ func (s *Server) authorize(r *http.Request, rt *Route) (queue.SenderID, error) {
 	return queue.SenderID(key.ID), nil
 }
 
-// keyOf is the key that a request was sent with. What is in a header of the route's own counts before
-// Authorization, which may be that of a gateway's client.
+// keyOf returns the key of a request. A route's own header takes precedence over Authorization, which may belong
+// to a gateway's client.
 func keyOf(r *http.Request, rt *Route) (secret string, given bool) {
 	if rt.KeyHeader != "" {
 		if own := r.Header[rt.KeyHeader]; len(own) > 0 {
@@ -253,7 +254,7 @@ func keyOf(r *http.Request, rt *Route) (secret string, given bool) {
 	return secret, strings.EqualFold(scheme, "Bearer")
 }
 
-// authorizeWithin is authorize for a request within the process.
+// authorizeWithin is authorize for a request from within the process.
 func (s *Server) authorizeWithin(as Identity, rt *Route) (queue.SenderID, error) {
 	if !rt.allows(as.Scope) {
 		return "", wrongScope(as.Scope, rt.Access)
@@ -261,29 +262,29 @@ func (s *Server) authorizeWithin(as Identity, rt *Route) (queue.SenderID, error)
 	return queue.SenderID(as.KeyID), nil
 }
 
-// Identity is whom a request acts for that was made within the process, instead of a key.
+// Identity is the user on whose behalf a request from within the process is made. It replaces a key.
 type Identity struct {
 	Scope   plans.Scope
-	KeyID   string // of the key that a session began with; what the requests of a portal have in common
+	KeyID   string // id of the key that began the session; all requests of a portal link share it
 	KeyName string
-	Request string // the id of the page's request; empty: one is made
+	Request string // id of the page's request; if empty, a new id is generated
 }
 
-// identityKey is the context's key of an Identity. The context of a request that comes by the network
-// is made in the process, so that it has none.
+// identityKey is the context key of an Identity. The server creates the context of every request from the
+// network, so such a request has no Identity.
 type identityKey struct{}
 
-// As is a context whose requests act for an identity.
+// As returns a context whose requests are made on behalf of an identity.
 func As(ctx context.Context, as Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, as)
 }
 
-// signInsPerMinute is how often an address may fail to sign in to the pages.
+// signInsPerMinute is the number of failed sign-ins to the pages that an address may have in a minute.
 const signInsPerMinute = 5
 
-// SignIn returns the live key of a secret that somebody signs in to the pages with. Wrong ones
-// are limited by address, more strictly than those of requests: a person types them. Without a
-// key, status and detail say why as an answer to a request would.
+// SignIn returns the active key of a secret with which somebody signs in to the pages. Wrong secrets are limited
+// by address, and more strictly than in requests, because a person types them. If there is no key, status and
+// detail contain the reason as in a response.
 func (s *Server) SignIn(r *http.Request, secret string) (key plans.Key, status int, detail string) {
 	key, err := s.authenticate(s.signIns, r, secret)
 	switch {

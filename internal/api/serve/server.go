@@ -18,8 +18,8 @@ import (
 	"quotad/internal/throttle"
 )
 
-// Options are the parts and settings that all rooms of the API share. All parts are required;
-// settings are optional.
+// Options contains the parts and settings that all rooms of the API share. All parts are required, and settings
+// are optional.
 type Options struct {
 	Engine   *quota.Engine
 	Catalog  *catalog.Catalog
@@ -28,32 +28,33 @@ type Options struct {
 	Invoices *invoices.Invoices
 	Closing  *closing.Worker
 
-	// Ready tells what /readyz answers, and why a node is degraded, without secrets. It is
-	// called each time that the answer is needed.
+	// Ready returns the state that /readyz reports, and the reason why a node is degraded, without secrets. It
+	// is called for every response that needs the state.
 	Ready func() (State, string)
-	// Now is the database's clock, µs since the Unix epoch (postgres.Clock's Now).
+	// Now returns the database's time, µs since the Unix epoch (postgres.Clock's Now).
 	Now func(ctx context.Context) (int64, error)
-	// Estimate is the database's time as far as it is known without asking (postgres.Clock's
-	// Estimate). Hits that an outage admits use it.
+	// Estimate returns the database's time as far as it is known without a query (postgres.Clock's Estimate).
+	// Hits that are admitted in an outage use it.
 	Estimate func() (us int64, ok bool)
-	// Wall is the node's own clock, time.Now. Latencies are measured by it.
+	// Wall is the node's own clock, time.Now. It measures latencies.
 	Wall     func() time.Time
 	Registry *prometheus.Registry
 	Log      *slog.Logger
 
-	// Settings; the zero value is the default.
+	// The following fields are settings. The zero value is the default.
 	ResetStyle respond.ResetStyle
-	Deadline   time.Duration // how long a request may wait, 5 s
-	// DecideWithin is how long of that a request may wait that charges; 0: all of it.
+	Deadline   time.Duration // maximum wait of a request, 5 s
+	// DecideWithin is the part of Deadline for which a charging request may wait. 0 means the whole deadline.
 	DecideWithin time.Duration
-	NodeMemory   int64 // bytes that this node may use, by which bodies and answers have their share; 0: not known
-	FailedKeys   int   // how often an address may send wrong keys, a minute; 0: any number
+	NodeMemory   int64 // memory of this node in bytes, which determines the share of bodies and responses; 0 if unknown
+	FailedKeys   int   // wrong keys that an address may send in a minute; 0 means any number
 }
 
-// State is how ready a node is for requests.
+// State is the readiness of a node for requests.
 type State string
 
-// The states. A degraded node still gets requests: it admits the hits whose limits allow that.
+// The states of a node. A degraded node still receives requests, because it admits hits whose limits allow that
+// in an outage.
 const (
 	StateStarting State = "starting"
 	StateReady    State = "ready"
@@ -61,34 +62,34 @@ const (
 	StateStopping State = "stopping"
 )
 
-// Server is what serves the requests of all rooms: their keys, bodies and answers. It is safe for
+// Server contains the common state of all rooms for serving requests: keys, bodies and responses. It is safe for
 // concurrent use.
 type Server struct {
 	Options
-	Memory     *respond.Budget // of bodies and answers
-	Processing *Turns          // places for what takes a processor for long: bodies and answers of batches, views
-	Reading    *Turns          // places for views, while they are read and encoded
+	Memory     *respond.Budget // budget of bodies and responses
+	Processing *Turns          // places for work that needs a processor for long: batches and views
+	Reading    *Turns          // places for reading and encoding views
 	Metrics    *metrics
-	Failures   *throttle.Throttle // of keys, by address; nil: not limited
-	signIns    *throttle.Throttle // of those who sign in to the pages
+	Failures   *throttle.Throttle // failed keys by address; nil if not limited
+	signIns    *throttle.Throttle // failed sign-ins to the pages
 
 	keysWrong, keysLimited prometheus.Counter
 }
 
 const (
-	// DefaultDeadline is below WriteTimeout.
+	// DefaultDeadline is shorter than WriteTimeout.
 	DefaultDeadline = 5 * time.Second
-	// WriteTimeout is how long a request and its answer may take. It starts with the request. So it
-	// is longer than the time for the body and the deadline together.
+	// WriteTimeout is the maximum time for a request and its response. It starts with the request, so it is
+	// longer than the sum of the time for the body and the deadline.
 	WriteTimeout = 20 * time.Second
-	// UsualBodies is how many bytes bodies and answers may take together, if that is at least a 64th of the
-	// node's memory and at most an eighth of it: see bodyMemory.
+	// UsualBodies is the usual maximum of the bytes that bodies and responses use together. It applies if it is
+	// at least a 64th and at most an eighth of the node's memory; see bodyMemory.
 	UsualBodies = 64 << 20
 )
 
-// bodyMemory returns how many bytes bodies and answers may take together on a node that may use so many
-// bytes: UsualBodies, but at least a 64th of the node's bytes, and at most an eighth. node is 0 if nobody
-// knows how many the node may use.
+// bodyMemory returns the maximum number of bytes that bodies and responses may use together on a node with node
+// bytes of memory. The result is UsualBodies, but at least a 64th and at most an eighth of the node's memory.
+// node is 0 if the node's memory is unknown.
 func bodyMemory(node int64) int64 {
 	if node <= 0 {
 		return UsualBodies
@@ -96,7 +97,7 @@ func bodyMemory(node int64) int64 {
 	return min(max(UsualBodies, node/64), node/8)
 }
 
-// New makes a server and registers its metrics in Options.Registry. It starts nothing.
+// New returns a server and registers its metrics in Options.Registry. It starts nothing.
 func New(parts Options) *Server {
 	if parts.Deadline <= 0 {
 		parts.Deadline = DefaultDeadline
@@ -108,9 +109,9 @@ func New(parts Options) *Server {
 		Options: parts, Processing: NewTurns(runtime.GOMAXPROCS(0)), Memory: respond.NewBudget(bodyMemory(parts.NodeMemory)),
 		Metrics: newMetrics(parts.Registry), signIns: throttle.New(signInsPerMinute, parts.Wall),
 	}
-	if parts.Store != nil { // nil: the routes are only described
-		// The other half of the store's pool is for what a view must not keep waiting: writes of
-		// admins, and the customers of hits.
+	if parts.Store != nil { // nil if the routes are only described
+		// The other half of the store's pool is reserved for work that a view must not delay: writes of admins,
+		// and lookups of customers for hits.
 		s.Reading = NewTurns(int(parts.Store.Pool().Config().MaxConns) / 2)
 	}
 	if parts.FailedKeys > 0 {

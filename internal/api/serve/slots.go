@@ -6,21 +6,22 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// Slots are places for requests, half of them for one key at most. Requests do not wait for one.
+// Slots is a number of places for requests. One key may occupy at most half of them. Requests do not wait for a
+// place.
 type Slots struct {
 	*queue.Shares
-	full, own error // why there is no place: for anybody, and for one key
+	full, own error // errors of Take: for all places, and for the share of one key
 
-	Over atomic.Int64 // requests that were turned away, since their key had its share
+	Over atomic.Int64 // requests that were rejected because their key had used its share
 }
 
-// NewSlots makes places. full says that there is none for anybody, and own that one key has its
-// share.
+// NewSlots returns places. full is the error if all places are occupied, and own is the error if one key has
+// used its share.
 func NewSlots(places int64, full, own error) *Slots {
 	return &Slots{Shares: queue.NewShares(places), full: full, own: own}
 }
 
-// Take takes a place. Errors: own, full.
+// Take occupies a place. Errors: own, full.
 func (s *Slots) Take(from queue.SenderID) error {
 	switch none, over := s.Shares.Take(from, 0, 1); {
 	case over:
@@ -32,5 +33,5 @@ func (s *Slots) Take(from queue.SenderID) error {
 	return nil
 }
 
-// GiveBack gives a place back that was taken.
+// GiveBack frees an occupied place.
 func (s *Slots) GiveBack(from queue.SenderID) { s.Give(from, 1) }

@@ -7,16 +7,16 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// Turns are places for work, of which there are few: requests wait for one. The keys that wait
-// are served in turn, and the requests of each key first come, first served. So a key's request
-// waits for at most one of each other key, however many of these wait.
+// Turns is a small number of places for work, for which requests wait. Waiting keys are served in rotation, and
+// the requests of each key in the order of their arrival. Therefore a key's next request waits for at most one
+// request of every other key, however many requests these keys have.
 type Turns struct {
 	mu      sync.Mutex
 	free    int
 	waiting queue.Lines[*inTurn]
 }
 
-// inTurn is a request that waits.
+// inTurn is a waiting request.
 type inTurn struct {
 	from  queue.SenderID
 	place chan struct{} // receives once
@@ -31,10 +31,10 @@ func (*inTurn) Hits() int { return 1 }
 // Rows implements queue.Item.
 func (*inTurn) Rows() int { return 1 }
 
-// NewTurns makes places, one at least.
+// NewTurns returns the places, at least one.
 func NewTurns(places int) *Turns { return &Turns{free: max(1, places)} }
 
-// Take waits for a place. The error is ctx's.
+// Take waits for a place and occupies it. Its error is the error of ctx.
 func (t *Turns) Take(ctx context.Context, from queue.SenderID) error {
 	w := t.wait(from)
 	if w == nil {
@@ -49,7 +49,7 @@ func (t *Turns) Take(ctx context.Context, from queue.SenderID) error {
 	}
 }
 
-// wait takes a free place and returns nil. If there is none, it returns who waits for one.
+// wait occupies a free place and returns nil. If there is no free place, it returns the waiting request.
 func (t *Turns) wait(from queue.SenderID) *inTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *Turns) wait(from queue.SenderID) *inTurn {
 	return w
 }
 
-// leave ends a wait. A place that came meanwhile goes to the next one.
+// leave ends a wait. If a place was assigned meanwhile, leave passes it to the next request.
 func (t *Turns) leave(w *inTurn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,25 +71,25 @@ func (t *Turns) leave(w *inTurn) {
 	}
 }
 
-// Waiting is how many requests wait for a place.
+// Waiting returns the number of requests that wait for a place.
 func (t *Turns) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waiting.Hits()
 }
 
-// GiveBack gives a place back that was taken.
+// GiveBack frees an occupied place.
 func (t *Turns) GiveBack() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next()
 }
 
-// next hands a place to whoever's turn it is. The caller holds the lock.
+// next assigns a place to the next request in the rotation. The caller holds the lock.
 func (t *Turns) next() {
 	t.free++
 	t.waiting.Take(1, func(w *inTurn) bool {
-		w.place <- struct{}{} // it has room for one
+		w.place <- struct{}{} // the channel has a buffer for one value
 		t.free--
 		return true
 	})

@@ -16,7 +16,7 @@ func showAudit(e plans.AuditEntry) client.Audit {
 	}
 }
 
-// maxFilter is the length of the longest actor or target that a list is asked for, bytes.
+// maxFilter is the maximum length in bytes of an actor or target in a list's filter.
 const maxFilter = 1000
 
 func (s *Room) listAudit(c *serve.Call) (_ *plans.List[plans.AuditEntry], err error) {

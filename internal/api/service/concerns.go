@@ -12,19 +12,19 @@ import (
 	"quotad/internal/billing/closing"
 )
 
-// What is a concern, and from when on.
+// Thresholds from which a state is a concern.
 const (
-	// silentAfter is how long a node is not heard of before it is silent: three of its beats, µs.
+	// silentAfter is the time without a heartbeat after which a node counts as silent: three heartbeats, µs.
 	silentAfter = int64(15e6)
 	stateSilent = "silent"
-	// oldTransaction is how long a transaction may be open. While it is, no dead row is removed that
-	// is younger: the tables of hits grow.
+	// oldTransaction is the age from which an open transaction is a concern. While the transaction is open,
+	// PostgreSQL removes no younger dead row, so the tables of hits grow.
 	oldTransaction = 10 * time.Minute
-	// maxConcernedNodes bounds the nodes that are named.
+	// maxConcernedNodes is the maximum number of nodes that a concern names.
 	maxConcernedNodes = 10
 )
 
-// concerns are what somebody should look at, of the parts that could be read.
+// concerns returns the states that need attention, for the parts of the overview that could be read.
 func concerns(body *client.Overview, now int64) []client.Concern {
 	all := []client.Concern{}
 	add := func(name, format string, args ...any) {
@@ -67,7 +67,7 @@ func concerns(body *client.Overview, now int64) []client.Concern {
 	return all
 }
 
-// heldConcerns are sellers whose invoices are held.
+// heldConcerns returns the concerns about sellers whose invoices are held.
 func heldConcerns(nameless []accounts.Nameless) (all []client.Concern) {
 	for _, n := range nameless {
 		invoices := fmt.Sprintf("%d invoices are", n.Drafts)
@@ -85,7 +85,7 @@ func heldConcerns(nameless []accounts.Nameless) (all []client.Concern) {
 	return all
 }
 
-// ago is how long ago an instant was, in whole units.
+// ago returns the time since an instant in whole units.
 func ago(now int64, at time.Time) string {
 	d := respond.Time(now).Sub(at)
 	switch {

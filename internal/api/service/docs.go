@@ -16,7 +16,7 @@ func (s *Room) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ serve.Para
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, s.options.OpenAPI())
 }
 
-// ToDocs redirects / to /docs, for people who open the service's URL in a browser.
+// ToDocs redirects / to /docs for people who open the service's URL in a browser.
 func (s *Room) ToDocs(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
 	h := w.Header()
 	h.Set("Location", "/docs")
@@ -29,7 +29,7 @@ func (s *Room) serveDocs(w http.ResponseWriter, _ *http.Request, _ serve.Params)
 	return writePage(w, s.options.Docs())
 }
 
-// serveProblem serves the page of one problem type. The type's URI leads there.
+// serveProblem serves the page of one problem type, to which the type's URI leads.
 func (s *Room) serveProblem(w http.ResponseWriter, r *http.Request, _ serve.Params) int {
 	name, err := request.PathValue(r, "name")
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *Room) serveProblem(w http.ResponseWriter, r *http.Request, _ serve.Para
 	return problem.Write(w, &problem.Fault{Kind: problem.KindNotFound, Detail: "there is no problem type of this name"})
 }
 
-// writePage sends a page with a policy that lets it load nothing: the page is complete in
-// itself.
+// writePage sends a page with a content security policy that lets the page load nothing, because the page is
+// self-contained.
 func writePage(w http.ResponseWriter, page []byte) int {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")

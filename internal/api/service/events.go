@@ -13,7 +13,7 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// eventFilter reads which events are asked for.
+// eventFilter parses the filter of events in a query.
 func eventFilter(q request.Query) (f store.EventFilter, err error) {
 	if text, given := q["after"]; given {
 		f.After, err = strconv.ParseInt(text, 10, 64)

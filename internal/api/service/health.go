@@ -13,8 +13,8 @@ import (
 
 func (s *Room) livez(*serve.Call) (client.Health, error) { return client.Health{Status: "ok"}, nil }
 
-// readyz says whether to send requests to this node. A degraded node answers 200, too: in an
-// outage it admits the hits whose limits allow that.
+// readyz reports whether this node should receive requests. A degraded node responds with 200, too, because in
+// an outage it admits the hits whose limits allow that.
 func (s *Room) readyz(*serve.Call) (is client.Health, err error) {
 	switch state, reason := s.Ready(); state {
 	case serve.StateReady, serve.StateDegraded:
@@ -31,7 +31,7 @@ func (s *Room) serveMetrics(w http.ResponseWriter, r *http.Request, _ serve.Para
 	return http.StatusOK
 }
 
-// MetricsHandler serves the registry in Prometheus' format, for a listener of its own.
+// MetricsHandler returns a handler that serves the registry in Prometheus' format, for a separate listener.
 func (s *Room) MetricsHandler() http.Handler {
 	return promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{})
 }

@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// overviewEvery is how long an overview is shown before it is read again.
+	// overviewEvery is the time for which an overview is shown before it is read again.
 	overviewEvery = 2 * time.Second
-	// fullestRest is how long the fullest customers are shown at least. It is also twenty times what
-	// it took to find them, where that is longer: so a session is busy with it for a twentieth.
+	// fullestRest is the minimum time for which the fullest customers are shown. The actual time is at least
+	// twenty times the duration of the search, so that the search occupies a session for at most a twentieth of
+	// the time.
 	fullestRest = 10 * time.Second
 )
 
-// The parts of an overview that can be missing.
+// The parts of an overview that may be missing.
 const (
 	partDecisions = "decisions"
 	partNodes     = "nodes"
@@ -32,19 +33,19 @@ func (s *Room) overviewRoute() serve.Route {
 	return serve.Get(apidoc.Readers, "/v1/overview", "overview.get", "How the service is", s.overview, serve.Same)
 }
 
-// overviews keeps the overview that was read last. Who asks while it is read waits for it.
+// overviews keeps the latest overview. Requests that arrive during a read wait for the read.
 type overviews struct {
 	mu           sync.Mutex
 	last         client.Overview
-	until        time.Time // when last is read again, by the node's own clock
+	until        time.Time // when last expires, by the node's own clock
 	fullest      *client.Fullest
 	fullestErr   error
 	fullestUntil time.Time
-	fullestKeys  []model.CounterKey // the fullest counters of the last search
+	fullestKeys  []model.CounterKey // the fullest counters that the last search found
 }
 
-// overview serves GET /v1/overview. Reading is bounded below the deadline of a request, and goes on
-// when the request is given up: others wait for it.
+// overview serves GET /v1/overview. The read has a shorter limit than a request's deadline, and continues after
+// its request has ended, because other requests wait for it.
 func (s *Room) overview(c *serve.Call) (client.Overview, error) {
 	o := &s.overviews
 	o.mu.Lock()

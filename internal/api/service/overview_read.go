@@ -18,17 +18,18 @@ import (
 )
 
 const (
-	// fullestShown is how many customers are shown.
+	// fullestShown is the number of customers that are shown.
 	fullestShown = 10
-	// fullestJudged is how many counters are judged, and fullestAtOnce how many of them at once.
+	// fullestJudged is the number of counters that are judged, and fullestAtOnce is the number of counters in
+	// one step.
 	fullestJudged, fullestAtOnce = 5000, 500
-	// fullestAgain is how many counters of the last search are judged again: where there are too many
-	// to look at all, the next search comes to others.
+	// fullestAgain is the number of counters of the last search that are judged again. If there are too many
+	// counters for one search, the next search judges others besides them.
 	fullestAgain = 100
 )
 
-// readOverview reads all parts. One that fails is left out. All of it takes four fifths of a
-// request's time at most. The error is that of the database's clock.
+// readOverview reads all parts and leaves out parts that fail. It needs at most four fifths of a request's time.
+// Its error is that of the database's clock.
 func (s *Room) readOverview(ctx context.Context) (body client.Overview, err error) {
 	now, err := s.Instant(ctx)
 	if err != nil {
@@ -80,10 +81,10 @@ func (s *Room) readOverview(ctx context.Context) (body client.Overview, err erro
 	return body, nil
 }
 
-// lately is the time that decisions are told of: the starts of minutes, µs.
+// lately contains the periods for which decisions are reported: the starts of minutes, µs.
 type lately struct{ recent, hour, day, seconds int64 }
 
-// latelyAt is until the nodes last told of themselves.
+// latelyAt returns the periods that end with the nodes' last reports.
 func latelyAt(now int64, nodes []plans.Node) lately {
 	const minute, hour = int64(60e6), int64(3600e6)
 	this, until := now-now%minute, int64(0)
@@ -98,7 +99,7 @@ func latelyAt(now int64, nodes []plans.Node) lately {
 	return l
 }
 
-// perSecond is an average of recent, a decimal with one digit, rounded down.
+// perSecond returns the average of recent as a decimal with one digit, rounded down.
 func (l *lately) perSecond(d plans.Decided) string {
 	tenths := (d.Admitted + d.Refused) * 10 / l.seconds
 	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
@@ -157,12 +158,12 @@ func (s *Room) readDatabase(ctx context.Context) (*client.Database, error) {
 	return body, nil
 }
 
-// books is what the newest check of the nodes found, and what this node's worker sees.
+// books returns the result of the nodes' newest check of the books, and the findings of this node's worker.
 func (s *Room) books(nodes []plans.Node) client.Books {
 	body := client.Books{Disagreeing: []string{}}
 	body.BlockedCustomers, _ = s.Closing.Standing()
 	body.OverdueInvoices = s.Closing.Overdue()
-	at, disagreeing := s.Checked() // of the other nodes it is in their rows
+	at, disagreeing := s.Checked() // the rows of the other nodes contain their results
 	for i := range nodes {
 		if n := &nodes[i]; n.CheckedAt != nil && (at == nil || *n.CheckedAt > *at) {
 			at, disagreeing = n.CheckedAt, n.Disagreeing
@@ -172,7 +173,7 @@ func (s *Room) books(nodes []plans.Node) client.Books {
 	return body
 }
 
-// keptFullest is the fullest customers as they were found last. The caller holds the lock.
+// keptFullest returns the fullest customers of the last search. The caller holds the lock.
 func (s *Room) keptFullest(ctx context.Context, now int64) (*client.Fullest, error) {
 	o := &s.overviews
 	began := s.Wall()
@@ -188,8 +189,8 @@ func (s *Room) keptFullest(ctx context.Context, now int64) (*client.Fullest, err
 	return o.fullest, o.fullestErr
 }
 
-// readFullest finds and judges counters, for three quarters of ctx's time or so. Those that it does
-// not come to are left out. The caller holds the lock of overviews.
+// readFullest finds and judges counters for about three quarters of ctx's time. It leaves out counters for which
+// no time remains. The caller holds the lock of overviews.
 func (s *Room) readFullest(ctx context.Context, now int64) (*client.Fullest, error) {
 	fifth := s.Deadline / 5
 	walking, cancel := context.WithTimeout(ctx, fifth)
@@ -205,7 +206,7 @@ func (s *Room) readFullest(ctx context.Context, now int64) (*client.Fullest, err
 	if again := s.overviews.fullestKeys; !body.Complete {
 		all = append(slices.Clone(again), slices.DeleteFunc(all, func(k model.CounterKey) bool { return slices.Contains(again, k) })...)
 	}
-	fullest := make(map[int64]quota.Full) // by customer
+	fullest := make(map[int64]quota.Full) // keyed by customer
 	for keys := range slices.Chunk(all, fullestAtOnce) {
 		found, err := s.fullness(judging, keys)
 		if err != nil && judging.Err() != nil && body.Judged > 0 {
@@ -241,7 +242,7 @@ func (s *Room) fullness(ctx context.Context, keys []model.CounterKey) ([]quota.F
 	return s.Engine.Fullness(ctx, targets)
 }
 
-// showFull names customers and meters. Who was deleted meanwhile is left out.
+// showFull adds the names of customers and meters. It leaves out customers that were deleted meanwhile.
 func (s *Room) showFull(ctx context.Context, full []quota.Full) ([]client.Full, error) {
 	var ids []int64
 	var meters []int32

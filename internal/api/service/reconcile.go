@@ -10,8 +10,8 @@ import (
 	"quotad/internal/billing/reconcile"
 )
 
-// reconcileWait bounds a run that a client waits for. A large database takes longer: `quotad
-// reconcile` has that time.
+// reconcileWait limits a run for which a client waits. A large database needs more time, which `quotad
+// reconcile` allows.
 const reconcileWait = 2 * time.Minute
 
 func (s *Room) reconcileRoutes() []serve.Route {
@@ -29,17 +29,17 @@ func (s *Room) reconcile(c *serve.Call) (*reconcile.Report, error) {
 	return report, err
 }
 
-// checked is what the last check of the books found.
+// checked is the result of the last check of the books.
 type checked struct {
 	at          int64 // µs
 	disagreeing []string
 }
 
-// noteChecked keeps what a check found, for the overview.
+// noteChecked stores the result of a check for the overview.
 func (s *Room) noteChecked(ctx context.Context, report *reconcile.Report) {
 	now, err := s.Instant(ctx)
 	if err != nil {
-		return // the next check is noted
+		return // the result of the next check is stored
 	}
 	found := &checked{at: now}
 	for i := range report.Checks {
@@ -50,8 +50,8 @@ func (s *Room) noteChecked(ctx context.Context, report *reconcile.Report) {
 	s.checked.Store(found)
 }
 
-// Checked is when this node last checked the books, µs, and which checks found something; nil: it
-// never did.
+// Checked returns the instant at which this node last checked the books, µs, and the names of the checks with
+// findings. at is nil if this node has not checked the books yet.
 func (s *Room) Checked() (at *int64, disagreeing []string) {
 	found := s.checked.Load()
 	if found == nil {

@@ -1,5 +1,5 @@
-// Package service is how quotad itself is: whether it is ready, its documentation and metrics, the
-// overview, whether the books agree, who changed what, and what happened.
+// Package service serves the state of quotad itself: readiness, documentation, metrics, the overview, the check
+// of the books, the audit trail, and events.
 //
 // It only reads.
 package service
@@ -12,21 +12,21 @@ import (
 	"quotad/internal/billing/reconcile"
 )
 
-// Options are what the room needs beside what all rooms share.
+// Options contains the parts that this room needs beside the parts that all rooms share.
 type Options struct {
 	Reconciler    *reconcile.Reconciler // checks the books for GET /v1/reconcile
-	OpenAPI, Docs func() []byte         // the document of all routes, and its page
+	OpenAPI, Docs func() []byte         // the OpenAPI document of all routes, and its page
 }
 
 // Room serves the routes of the service.
 type Room struct {
 	*serve.Server
 	options   Options
-	checked   atomic.Pointer[checked] // by GET /v1/reconcile; nil: not yet
+	checked   atomic.Pointer[checked] // result of GET /v1/reconcile; nil before the first run
 	overviews overviews
 }
 
-// New makes a room.
+// New returns a room.
 func New(s *serve.Server, options Options) *Room { return &Room{Server: s, options: options} }
 
 // Routes are those of the room. A nil Room describes them.

@@ -19,7 +19,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// openAt is a reservation's position in the list.
+// openAt returns a reservation's position in the list.
 func openAt(o quota.OpenReservation) string {
 	return strconv.FormatInt(o.Expires, 10) + "/" + o.ID.String()
 }
@@ -33,7 +33,7 @@ func readOpenAt(text string) (o quota.OpenReservation, ok bool) {
 
 // openReservations serves GET /v1/customers/{key}/reservations.
 func (s *Room) openReservations(c *serve.Call) (*plans.List[client.OpenReservation], error) {
-	kind := "reservations/" + c.Key // so that no other customer's list takes its cursors
+	kind := "reservations/" + c.Key // the list of another customer rejects the cursors
 	limit, position, err := store.OpenPage(c.Query.Page(), kind, func(text string) bool {
 		_, ok := readOpenAt(text)
 		return ok
@@ -66,7 +66,7 @@ func (s *Room) openReservations(c *serve.Call) (*plans.List[client.OpenReservati
 	}), err
 }
 
-// metersOf are the keys of the meters of reservations, by id.
+// metersOf returns the meter keys of reservations, by meter id.
 func (s *Room) metersOf(c *serve.Call, f *quota.OpenFilter, found []quota.OpenReservation) (map[int32]string, error) {
 	if f.Meter != 0 {
 		return map[int32]string{f.Meter: c.Query["meter"]}, nil
@@ -78,8 +78,8 @@ func (s *Room) metersOf(c *serve.Call, f *quota.OpenFilter, found []quota.OpenRe
 	return s.Store.MeterKeys(c.Ctx(), slices.Collect(maps.Keys(ids)))
 }
 
-// openFilter is what a request asks for. The customer and its clock are read from the database: a
-// node that has not heard of a test clock's new time must not show what is over by it.
+// openFilter returns the filter of a request. It reads the customer and its clock from the database, because a
+// node that has not yet seen a test clock's new time must not show reservations that have expired by it.
 func (s *Room) openFilter(c *serve.Call) (f quota.OpenFilter, clock string, err error) {
 	if f.Attribute, err = oneAttribute(c.Query); err != nil {
 		return f, "", err
@@ -112,8 +112,8 @@ func (s *Room) openFilter(c *serve.Call) (f quota.OpenFilter, clock string, err 
 	return f, clock, nil
 }
 
-// oneAttribute is the stored counter of the one value of an attribute that a request names; empty:
-// it names none.
+// oneAttribute returns the stored counter key of the single attribute value in a request, or an empty string if
+// the request names no attribute.
 func oneAttribute(q request.Query) (string, error) {
 	given, err := q.Attributes()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// quotaBody is client.Quota, with limits that are written by the code that answers hits.
+// quotaBody is a client.Quota whose limits are encoded by the same code as in responses to hits.
 type quotaBody struct {
 	Customer    string                  `json:"customer"`
 	Plan        string                  `json:"plan"`
@@ -35,7 +35,7 @@ type quotaBody struct {
 	Meters      []client.MeterUsage     `json:"meters"`
 }
 
-// A standing is the state of one meter of a customer's plan.
+// standing is the state of one meter of a customer's plan.
 type standing struct {
 	catalog.MeterTarget
 	quota.Standing
@@ -55,8 +55,8 @@ func (s *Room) quota(c *serve.Call) (body quotaBody, err error) {
 	return body, err
 }
 
-// readQuota reads the states of all meters of the customer's plan at one instant. attributes
-// choose the buckets of limits per attribute.
+// readQuota reads the states of all meters of the customer's plan at one instant. attributes select the buckets
+// of limits per attribute.
 func (s *Room) readQuota(ctx context.Context, key string, attributes map[string]string) (body quotaBody, err error) {
 	account, err := s.Catalog.Meters(ctx, key)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Room) readQuota(ctx context.Context, key string, attributes map[string]
 		m := &account.Meters[i]
 		m.Target = m.Target.For(attributes).ForReservations()
 	}
-	// The states, the units and what prices them are of one instant, as an invoice's are.
+	// As for an invoice, the states, the units and their prices are read at one instant.
 	err = s.Invoices.Reading(ctx, key, func(ctx context.Context, running *invoices.Running) error {
 		body, err = s.showQuota(ctx, key, account, running)
 		return err
@@ -75,7 +75,7 @@ func (s *Room) readQuota(ctx context.Context, key string, attributes map[string]
 	return body, err
 }
 
-// showQuota is the quota answer of what is stored at one instant.
+// showQuota returns the quota response for the data that is stored at one instant.
 func (s *Room) showQuota(ctx context.Context, key string, account *catalog.Account, running *invoices.Running) (body quotaBody, err error) {
 	for i := range account.Meters {
 		if running.Change > account.Meters[i].Target.Change {
@@ -105,7 +105,7 @@ func (s *Room) showQuota(ctx context.Context, key string, account *catalog.Accou
 	return body, nil
 }
 
-// standings reads the counters of all meters in a view. now is its instant by the customer's clock.
+// standings reads the counters of all meters in a view. now is the view's instant by the customer's clock.
 func (s *Room) standings(ctx context.Context, v *quota.View, account *catalog.Account) (all []standing, now int64, err error) {
 	if now = v.Now; account.Clock != nil {
 		now = account.Clock.Now
@@ -128,7 +128,7 @@ func (s *Room) standings(ctx context.Context, v *quota.View, account *catalog.Ac
 	return all, now, nil
 }
 
-// usage is the meter's usage of the running period, and what an invoice would say of it.
+// usage returns the meter's usage of the running period, and the amount that an invoice would contain for it.
 func (st *standing) usage(ctx context.Context, currency string, running *invoices.Running) (client.MeterUsage, error) {
 	u := client.MeterUsage{
 		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Kind: st.Meter.Kind(), Used: st.PeriodUsed,
@@ -153,14 +153,14 @@ func (st *standing) usage(ctx context.Context, currency string, running *invoice
 	return u, err
 }
 
-// limitList is the member limits of the quota answer: each limit as a decision shows it, and
+// limitList is the member limits of the quota response. Each limit has the members of a limit in a decision, and
 // its meter.
 type limitList struct {
 	standings []standing
-	over      func() error // why nobody waits for the list any more, or nil
+	over      func() error // returns why nobody waits for the list any more, or nil
 }
 
-// MarshalJSONTo implements jsonv2's MarshalerTo, with the same code that answers hits.
+// MarshalJSONTo implements jsonv2's MarshalerTo with the same code as in responses to hits.
 func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 	b := []byte{'['}
 	for i := range l.standings {
@@ -188,9 +188,9 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 	return e.WriteValue(append(b, ']'))
 }
 
-// LimitsIn are the limits of a customer as a transaction sees them, as the quota answer has them. It reads
-// no attributes: limits per attribute show the empty value. over says why nobody waits for the answer any
-// more, or nil.
+// LimitsIn returns the limits of a customer as a transaction sees them, in the form of the quota response. It
+// reads no attributes, so limits per attribute show the bucket of the empty value. over returns the reason why
+// nobody waits for the response any more, or nil.
 func (s *Room) LimitsIn(ctx context.Context, tx pgx.Tx, key string, over func() error) (json.MarshalerTo, error) {
 	standings, err := s.standingsIn(ctx, tx, key)
 	return limitList{standings, over}, err
@@ -213,9 +213,9 @@ func (s *Room) standingsIn(ctx context.Context, tx pgx.Tx, key string) ([]standi
 	return standings, err
 }
 
-// LeftIn returns how many units of each meter a customer may still use before an instant, µs: what its cap, and each hard limit whose
-// window does not end before, leave. What open reservations hold may be used, too. A meter that nothing bounds is not there, and
-// limits per attribute are not looked at.
+// LeftIn returns, by meter, the units that a customer may still use before an instant, µs. The bounds are the
+// customer's cap and every hard limit whose window does not end before the instant. Units in open reservations
+// may be used, too. Limits per attribute are ignored, and a meter without a bound is left out.
 func (s *Room) LeftIn(ctx context.Context, tx pgx.Tx, key string, end int64) (map[string]int64, error) {
 	standings, err := s.standingsIn(ctx, tx, key)
 	left := make(map[string]int64)

@@ -15,7 +15,7 @@ import (
 	"quotad/internal/quota"
 )
 
-// periodAt is a refusal period's position in the list.
+// periodAt returns a refusal period's position in the list.
 func periodAt(s quota.RefusalPeriod) string {
 	return strconv.FormatInt(s.From, 10) + "/" + strconv.FormatInt(int64(s.Meter), 10) + "/" + s.Limit
 }
@@ -33,7 +33,7 @@ func readPeriodAt(text string) (s quota.RefusalPeriod, ok bool) {
 
 // refusals serves GET /v1/customers/{key}/refusals.
 func (s *Room) refusals(c *serve.Call) (*plans.List[client.RefusalPeriod], error) {
-	kind := "refusals/" + c.Key // so that no other customer's list takes its cursors
+	kind := "refusals/" + c.Key // the list of another customer rejects the cursors
 	limit, position, err := store.OpenPage(c.Query.Page(), kind, func(text string) bool {
 		_, ok := readPeriodAt(text)
 		return ok
@@ -66,8 +66,8 @@ func (s *Room) refusals(c *serve.Call) (*plans.List[client.RefusalPeriod], error
 	}), err
 }
 
-// refusalFilter is what a request asks for. As usage, refusals stay when a customer is archived or
-// its plan no longer has the meter.
+// refusalFilter returns the filter of a request. Like usage, refusals remain when a customer is archived or its
+// plan loses the meter.
 func (s *Room) refusalFilter(c *serve.Call) (f quota.RefusalFilter, err error) {
 	if f.From, err = c.Query.Instant("from", math.MinInt64); err != nil {
 		return f, err

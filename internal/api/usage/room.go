@@ -1,14 +1,14 @@
-// Package usage is what a customer has left, used, holds and was refused.
+// Package usage serves a customer's remaining quota, usage, open reservations and refusals.
 //
-// It only reads. Requests that charge are in package hits.
+// It only reads. Package hits serves requests that charge.
 package usage
 
 import "quotad/internal/api/serve"
 
-// Room serves the routes of what a customer uses.
+// Room serves the routes of customers' usage.
 type Room struct{ *serve.Server }
 
-// ListRoutes are those of what a customer holds and was refused. A nil Room describes them.
+// ListRoutes returns the routes of open reservations and refusals. A nil Room only describes the routes.
 func (s *Room) ListRoutes() []serve.Route {
 	return append(serve.Tagged("Backends", s.openReservationsRoute()), serve.Tagged("Customers", s.refusalRoute())...)
 }

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// MaxPoints is how many points of usage an answer has at most.
+	// MaxPoints is the maximum number of usage points in a response.
 	MaxPoints = 10_000
-	// MaxHours is how many hours with usage one request may read: 22 years of them.
+	// MaxHours is the maximum number of hours with usage that one request may read, which is 22 years of hours.
 	MaxHours = 200_000
 )
 
@@ -31,7 +31,7 @@ var usageParams = []apidoc.Param{
 	{Name: "granularity", Type: "string", Doc: "How long a point is. `day` when left out.", Enum: []string{"hour", "day", "month"}},
 }
 
-// A span is what a usage request asks for, [from, to) µs.
+// span is the time span of a usage request, [from, to) µs.
 type span struct {
 	from, to int64
 	bucket   func(at int64, loc *time.Location) (start, end int64)
@@ -42,8 +42,8 @@ func (s *Room) usage(c *serve.Call) (body client.Usage, err error) {
 	if err != nil {
 		return body, err
 	}
-	// From the store and not from the catalog: usage stays when a customer is archived or
-	// its plan no longer has the meter.
+	// The customer is read from the store and not from the catalog, because usage remains when a customer is
+	// archived or its plan loses the meter.
 	customer, err := s.Store.GetCustomer(c.Ctx(), c.Key)
 	if err != nil {
 		return body, err
@@ -109,13 +109,13 @@ func meterOf(q request.Query) (string, error) {
 	return meter, nil
 }
 
-// spanOf reads from, to and granularity.
+// spanOf parses from, to and granularity.
 func spanOf(q request.Query, now int64, zone *time.Location) (asked span, err error) {
 	monthStart, _ := calendar.Month(now, zone)
 	if asked.from, err = q.Instant("from", monthStart); err != nil {
 		return asked, err
 	}
-	// The running hour starts at or before now: one µs more takes it in.
+	// The running hour starts at or before now, so one additional µs includes it.
 	if asked.to, err = q.Instant("to", now+1); err != nil {
 		return asked, err
 	}
@@ -141,8 +141,8 @@ func spanOf(q request.Query, now int64, zone *time.Location) (asked span, err er
 	return asked, nil
 }
 
-// bucketStarts are the starts of all hours, days or months that touch the span, and the end of
-// the last one. The result is false when there are more than MaxPoints.
+// bucketStarts returns the starts of all hours, days or months that overlap the span, and the end of the last
+// one. It returns false if there are more than MaxPoints.
 func bucketStarts(asked span, zone *time.Location) ([]int64, bool) {
 	start, end := asked.bucket(asked.from, zone)
 	starts := []int64{start}
@@ -153,14 +153,14 @@ func bucketStarts(asked span, zone *time.Location) ([]int64, bool) {
 		starts = append(starts, end)
 		_, next := asked.bucket(end, zone)
 		if next <= end {
-			break // the last instant that calendars know
+			break // the last instant that calendars support
 		}
 		end = next
 	}
 	return append(starts, end), true
 }
 
-// bucketUsage sums hours, ascending, into the buckets that they start in.
+// bucketUsage sums ascending hours into the buckets in which they start.
 func bucketUsage(hours []quota.UsageHour, starts []int64) []client.UsagePoint {
 	points := make([]client.UsagePoint, len(starts)-1)
 	for i := range points {
@@ -176,7 +176,7 @@ func bucketUsage(hours []quota.UsageHour, starts []int64) []client.UsagePoint {
 	return points
 }
 
-// periods is where a customer's hours and billing periods start.
+// periods returns the starts of a customer's hours and billing periods.
 func (s *Room) periods(ctx context.Context, c *plans.Customer) (calendar.Periods, error) {
 	plan, err := s.Store.GetPlanVersion(ctx, c.Plan, c.EffectiveVersion)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *Room) periods(ctx context.Context, c *plans.Customer) (calendar.Periods
 	return c.Periods(plan)
 }
 
-// Routes are those of what a customer has left and used. A nil Room describes them.
+// Routes returns the routes of remaining quota and usage. A nil Room only describes the routes.
 func (s *Room) Routes() []serve.Route {
 	return serve.Tagged("Backends",
 		serve.Get(apidoc.EveryScope, "/v1/customers/{key}/quota", "quota.get", "What a customer has left", s.quota, serve.Same).

@@ -1,6 +1,6 @@
-// Package webhooks is the routes of webhooks: made, listed, deleted, tested, and what was sent to them.
+// Package webhooks serves the routes that create, list, delete and test webhooks, and that list sent requests.
 //
-// It reads requests and asks internal/webhooks. It must never send anything itself.
+// It reads requests and calls internal/webhooks. It must never send anything itself.
 package webhooks
 
 import (
@@ -87,7 +87,7 @@ func (s *Room) replay(c *serve.Call, in client.ReplayRequest) (is client.Replaye
 	} else if to, err = s.Now(c.Ctx()); err != nil {
 		return is, err
 	} else {
-		to += time.Second.Microseconds() // what is shown just now, by a clock that is a little ahead
+		to += time.Second.Microseconds() // includes events of the last moment even if another clock is a little ahead
 	}
 	switch {
 	case to <= from && in.To == nil:
@@ -99,7 +99,7 @@ func (s *Room) replay(c *serve.Call, in client.ReplayRequest) (is client.Replaye
 	return is, err
 }
 
-// Routes are those of the room. A nil Room describes them.
+// Routes returns the routes of the room. A nil Room only describes the routes.
 func (s *Room) Routes() []serve.Route {
 	const all, one = "/v1/webhooks", "/v1/webhooks/{id}"
 	admins, missing, conflict := apidoc.AdminOnly, problem.KindNotFound, problem.KindConflict

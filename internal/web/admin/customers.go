@@ -12,7 +12,7 @@ import (
 
 func (v *visit) customers() (*page.View, error) { return v.customersPage(customerForm(nil)) }
 
-// customerForm makes a customer, or changes one.
+// customerForm returns the form that creates or changes a customer.
 func customerForm(who *client.Customer) *form {
 	f := &form{Name: "customer", Title: "New customer", Action: "/admin/customers", Button: "Make the customer", Class: "primary"}
 	fields := []field{
@@ -63,7 +63,7 @@ func (v *visit) customersPage(f *form) (*page.View, error) {
 	return sheet.shownAs("Customers", "customers"), nil
 }
 
-// customerChip marks a customer that is not an ordinary one.
+// customerChip returns a mark for a customer in a special state.
 func customerChip(c *client.Customer) *parts.Chip {
 	switch {
 	case c.ArchivedAt != nil:

@@ -17,26 +17,26 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The pages of one plan: its draft as a form and as JSON, what it would do, what changes, and its
-// versions. Nothing counts for customers until it is published.
+// This file contains the pages of one plan: its draft as a form and as JSON, the effects of the draft, the
+// changes, and the versions of the plan. A draft has no effect on customers until it is published.
 
-// A planPage is what all pages of one plan show.
+// planPage is the common data of all pages of one plan.
 type planPage struct {
 	Key, Title, Tab string
-	Version         int    // in force; 0: there is none
+	Version         int    // version in force; 0 if there is none
 	Draft           bool   // there is a draft
-	Saved           string // when
-	Overtaken       bool   // somebody has published since the draft was begun
+	Saved           string // time at which the draft was saved
+	Overtaken       bool   // a version was published after the draft was begun
 	BasedOn         int
-	May             bool // change it
+	May             bool // the user may change the plan
 	Done            string
 	URL             string
-	Failed          string // what the API says to a form as a whole
+	Failed          string // the API's error about the form as a whole
 
 	draft   *client.Draft
-	etag    string   // the draft's; empty: there is none
-	force   document // the newest version; nil: there is none
-	current document // the draft, else what is in force, else an empty one
+	etag    string   // entity tag of the draft; empty if there is no draft
+	force   document // the newest version, or nil
+	current document // the draft, or the version in force, or an empty document
 }
 
 // meetPlan reads the plan and its draft.
@@ -75,18 +75,18 @@ func (v *visit) meetPlan(tab string) (*planPage, error) {
 	return p, nil
 }
 
-// planDone are the words for what a form did.
+// planDone contains the texts that confirm a form's action.
 var planDone = map[string]string{
 	"saved": "Saved. It counts for nobody until it is published.", "discarded": "The draft is gone. What is in force stays.",
 	"rebased": "The draft is on the newest version now. Look at what changes before you publish.", "published": "Published. Limits count within a second.",
 }
 
-// versionPath is where the API has a version of a plan.
+// versionPath returns the API path of a plan's version.
 func versionPath(plan string, version int) string {
 	return "/v1/plans/" + page.Segment(plan) + "/versions/" + strconv.Itoa(version)
 }
 
-// stored reads a document of the API; nil: there is none.
+// stored reads a document from the API. It returns nil if there is no document.
 func (v *visit) stored(path string) (document, error) {
 	var d document
 	_, err := v.API.Do(v.Ctx(), http.MethodGet, path, nil, nil, &d)
@@ -114,7 +114,7 @@ func (v *visit) meetDraft(p *planPage) error {
 	return nil
 }
 
-// An editorField is a field of the form as it is drawn.
+// editorField is a field of the form with the data that the template shows.
 type editorField struct {
 	planField
 	Path, ID, Value, Wrong string
@@ -123,7 +123,7 @@ type editorField struct {
 type editorItem struct {
 	Title, Remove string
 	Fields, More  []editorField
-	Open          bool // the folded fields
+	Open          bool // the folded fields are shown
 }
 
 type editorList struct {
@@ -135,9 +135,9 @@ type editorList struct {
 type editorData struct {
 	*planPage
 	JSON     bool
-	Text     string // of JSON
+	Text     string // text of the JSON editor
 	TextBad  string
-	ETag     string // of the draft that is edited; empty: it is a new one
+	ETag     string // entity tag of the edited draft; empty for a new draft
 	Fields   []editorField
 	Lists    []editorList
 	Problems []draftProblem
@@ -151,7 +151,7 @@ func (v *visit) planEditor() (*page.View, error) {
 	return p.editor(p.current.fields(), p.problems(), v.R.URL.Query().Has("json")).view(http.StatusOK), nil
 }
 
-// editor is the page with these fields, and what is wrong with them.
+// editor returns the page with these fields and their faults.
 func (p *planPage) editor(typed map[string]string, problems []draftProblem, asJSON bool) *editorData {
 	d := &editorData{planPage: p, JSON: asJSON, ETag: p.etag, Problems: problems}
 	wrong := map[string]string{}
@@ -193,14 +193,14 @@ func (p *planPage) editor(typed map[string]string, problems []draftProblem, asJS
 	return d
 }
 
-// moreDefaults are values of folded fields that say nothing.
+// moreDefaults lists the default values of folded fields.
 var moreDefaults = []string{"hard", "allow", "clock", "1us"}
 
 func (d *editorData) view(status int) *page.View {
 	return &page.View{Status: status, Sheet: "plan-edit", Title: d.Title, Tab: "plans", Data: d}
 }
 
-// savePlan stores the draft as the form or its JSON says, and does what the pressed button asks for.
+// savePlan stores the draft from the form or its JSON, and does the pressed button's action.
 func (v *visit) savePlan() (*page.View, error) {
 	fields := v.Form
 	p, err := v.meetPlan("edit")
@@ -247,7 +247,7 @@ func (v *visit) savePlan() (*page.View, error) {
 	return d.view(problem.Status), nil
 }
 
-// typedFields are the form's fields by their paths.
+// typedFields returns the form's fields by path.
 func typedFields(from url.Values) map[string]string {
 	typed := map[string]string{}
 	for name := range from {
@@ -256,7 +256,7 @@ func typedFields(from url.Values) map[string]string {
 	return typed
 }
 
-// leaveForeign takes out what a limit had by its former algorithm, and nobody has typed.
+// leaveForeign removes the fields of a limit's previous algorithm that nobody has typed.
 func leaveForeign(typed, shown map[string]string) {
 	n, _ := strconv.Atoi(typed["limits"])
 	for i := range min(max(0, n), len(typed)) {
@@ -269,7 +269,7 @@ func leaveForeign(typed, shown map[string]string) {
 	}
 }
 
-// pressed changes what was typed as a button says: "add limits" or "remove limits 2".
+// pressed changes the typed values as a button requests: "add limits" or "remove limits 2".
 func pressed(typed map[string]string, button string) map[string]string {
 	words := strings.Fields(button)
 	for _, list := range planLists {
@@ -300,7 +300,7 @@ func (v *visit) discardPlan() (*page.View, error) {
 	return &page.View{To: "/admin/plans/" + page.Segment(key) + "?done=discarded"}, err
 }
 
-// optionText is a value of a select in words.
+// optionText returns the text of a select's value.
 func optionText(value string) string {
 	switch value {
 	case "":
@@ -319,10 +319,10 @@ func optionText(value string) string {
 	return cmp.Or(words.AlgorithmName(value), strings.ReplaceAll(value, "_", " "))
 }
 
-// windowText is a window in words: a calendar's has no underscores.
+// windowText returns the text of a window. Calendar windows are shown without underscores.
 func windowText(window string) string { return strings.ReplaceAll(window, "_", " ") }
 
-// dayOf is the day of an instant that the API answered.
+// dayOf returns the day of an instant in the API's response.
 func dayOf(at string) string {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {
@@ -331,7 +331,7 @@ func dayOf(at string) string {
 	return t.Format("2 Jan 2006")
 }
 
-// Discard is the form that takes the draft away.
+// Discard returns the form that deletes the draft.
 func (p *planPage) Discard() *form {
 	return &form{
 		Name: "discard", Action: p.URL + "/discard", Button: "Discard", Class: "danger",
@@ -339,5 +339,5 @@ func (p *planPage) Discard() *form {
 	}
 }
 
-// Head is what all pages of the plan begin with, for their templates.
+// Head returns the common data of all pages of the plan, for their templates.
 func (p *planPage) Head() *planPage { return p }

@@ -9,17 +9,17 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A draftProblem is what keeps a draft from being published, and the field that it is about.
+// draftProblem is a reason why a draft cannot be published, with the field that it concerns.
 type draftProblem struct {
-	Where  string // what people call the field
+	Where  string // name of the field for people
 	Detail string
-	URL    string // of the field in the editor; empty: the editor has none
+	URL    string // link to the field in the editor; empty if the editor has no such field
 
-	field string // the field's path; empty: the editor has none
+	field string // path of the field; empty if the editor has no such field
 }
 
-// placeOf is the problem of a path in a draft. typed are the draft's fields. A problem of something
-// within a field, such as a tier, is that field's; one of a whole item stands beside its first field.
+// placeOf returns the problem for a path in a draft. typed contains the draft's fields. A problem of a part of a
+// field, such as a tier, belongs to that field. A problem of a whole item is shown beside its first field.
 func (p *planPage) placeOf(path, detail string, typed map[string]string) draftProblem {
 	found := draftProblem{Detail: words.Plainly(detail)}
 	at := func(f *planField, field string) {
@@ -56,22 +56,22 @@ func (p *planPage) placeOf(path, detail string, typed map[string]string) draftPr
 	return found
 }
 
-// within reports whether a path is a member, or lies in it.
+// within reports whether a path is a member or is inside the member.
 func within(path, member string) bool {
 	rest, is := strings.CutPrefix(path, member)
 	return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// fieldID is the id of a field of the editor.
+// fieldID returns the HTML id of a field in the editor.
 func fieldID(path string) string { return "f-" + idOf(path) }
 
-// said is what a problem of the draft says.
+// said returns the text of a draft's problem.
 func (p *planPage) said(problem *client.Problem) string {
 	typed := p.current.fields()
 	return words.Said(problem, func(path string) string { return p.placeOf(path, "", typed).Where })
 }
 
-// problems are what keeps the draft from being published.
+// problems returns all reasons why the draft cannot be published.
 func (p *planPage) problems() (all []draftProblem) {
 	if p.draft == nil {
 		return nil
@@ -83,7 +83,7 @@ func (p *planPage) problems() (all []draftProblem) {
 	return all
 }
 
-// idOf is a path as an id of HTML.
+// idOf converts a path into an HTML id.
 func idOf(path string) string {
 	return strings.NewReplacer("[", "-", "].", "-", "]", "").Replace(path)
 }

@@ -8,7 +8,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// plans lists the plans. The pages of one plan are in plan_*.go.
+// plans lists the plans. The files plan_*.go contain the pages of one plan.
 func (v *visit) plans() (*page.View, error) {
 	list, err := v.API.Plans(v.Ctx(), v.Query())
 	if err != nil {

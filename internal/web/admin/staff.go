@@ -11,14 +11,13 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// A staffPage is what the sheet "staff" shows: every page of the admins that is made of lists,
-// facts and forms.
+// staffPage is the data of the template "staff", which shows every admin page of lists, facts and forms.
 type staffPage struct {
 	Crumbs   []page.Link
 	Chips    []parts.Chip
-	Parts    []part // other pages of the same thing
+	Parts    []part // other pages of the same subject
 	Intro    string
-	Done     string // what the form before this page did
+	Done     string // text about the form that led to this page
 	Secret   *secret
 	Search   *search
 	Actions  []*form // buttons beside the title
@@ -26,22 +25,22 @@ type staffPage struct {
 	Sections []section
 }
 
-// A part is a page of several that belong to one thing.
+// part is one of several pages of the same subject.
 type part struct {
 	Text, URL string
 	Current   bool
 }
 
-// A search is a form that asks for a part of a list.
+// search is a form that filters a list.
 type search struct{ Fields []field }
 
-// A secret is shown once.
+// secret is a secret that is shown once.
 type secret struct{ Label, Value, Note string }
 
-// A section is one panel. It shows those of its members that are there.
+// section is one panel, which shows its non-empty members.
 type section struct {
 	Title, Note string
-	Failed      string // instead of the rest
+	Failed      string // error text that replaces the rest
 	Limits      *parts.LimitsData
 	Cost        *parts.CostData
 	Facts       []parts.Fact
@@ -51,12 +50,12 @@ type section struct {
 	Forms       []*form
 }
 
-// shownAs makes the view of a staffPage.
+// shownAs returns the view of a staffPage.
 func (p *staffPage) shownAs(title, tab string) *page.View {
 	return &page.View{Sheet: "staff", Title: title, Tab: tab, Data: p}
 }
 
-// done are the words for what a form did, by the name that the address carries.
+// done contains the texts that confirm a form's action, by the name in the address.
 var done = map[string]string{
 	"saved": "Saved.", "made": "Made.", "deleted": "Deleted.", "booked": "Saved: the next invoice counts it.", "archived": "Archived.",
 	"suspended": "Suspended. Within a second no node lets anything through.", "resumed": "Resumed. Within a second every node lets through what the plan allows.",
@@ -67,19 +66,20 @@ var done = map[string]string{
 	"voided": "Voided.", "credited": "The credit note is made.",
 }
 
-// doneHere is what the form before this page did.
+// doneHere returns the text about the form that led to this page.
 func (v *visit) doneHere() string { return done[v.R.URL.Query().Get("done")] }
 
-// may reports whether the session's key has one of the scopes. The API decides; pages only leave
-// out what it would refuse.
+// may reports whether the session's key has one of the scopes. Pages only hide actions that the API would
+// refuse; the API decides.
 func (v *visit) may(scopes ...plans.Scope) bool { return slices.Contains(scopes, v.As.Scope) }
 
 func (v *visit) isAdmin() bool { return v.may(plans.ScopeAdmin) }
 
-// once is an idempotency key for a form: sent twice, it is done once.
+// once returns a field with an idempotency key, so that a form that is submitted twice acts once.
 func once() field { return field{Name: "id", Kind: kindHidden, Value: "page-" + rand.Text()} }
 
-// sent does what a form says. Then it leads to p.to; a form with a fault comes back on its page.
+// sent makes the request of a form and redirects to p.to. If the form has a fault, sent shows the form's page
+// again.
 func (v *visit) sent(p post, again func(*form) (*page.View, error)) (*page.View, error) {
 	status, err := v.send(p)
 	if err != nil {
@@ -95,8 +95,8 @@ func (v *visit) sent(p post, again func(*form) (*page.View, error)) (*page.View,
 	return shown, err
 }
 
-// with puts a form that came back in the place of the fresh one of its name. What it asked for
-// may be out of date, so that there is no fresh one.
+// with replaces the fresh form by the rejected form of the same name. If the rejected form is out of date and
+// has no fresh counterpart, with adds it.
 func with(forms []*form, back *form) []*form {
 	if back == nil {
 		return forms
@@ -109,13 +109,13 @@ func with(forms []*form, back *form) []*form {
 	return forms
 }
 
-// A table is a list as admins read it. A sheet shows it as a part of a section.
+// table is a list in the form that admins read. A template shows it as a part of a section.
 type table struct {
 	Caption string
 	Head    []column
 	Rows    [][]cell
-	Empty   string // instead of a table without rows
-	Next    string // where the next page is; empty: there is none
+	Empty   string // text that replaces a table without rows
+	Next    string // address of the next page; empty if there is none
 }
 
 type column struct {
@@ -123,13 +123,13 @@ type column struct {
 	Numeric bool
 }
 
-// A cell is text, perhaps with a link, a second line, a mark or a form.
+// cell is a text with an optional link, second line, mark or form.
 type cell struct {
 	Text, URL, Sub string
 	Chip           *parts.Chip
 	Numeric, Mono  bool
 	Form           *form
-	Fold           []string // documents, folded
+	Fold           []string // folded documents
 }
 
 func heads(texts ...string) []column {
@@ -150,7 +150,7 @@ func mono(s string) cell { return cell{Text: s, Mono: true} }
 
 func marked(class, s string) cell { return cell{Chip: &parts.Chip{Class: class, Text: s}} }
 
-// instant is a time by the clock of the page.
+// instant returns a time by the page's clock.
 func (v *visit) instant(at *time.Time) cell {
 	if at == nil {
 		return text("–")

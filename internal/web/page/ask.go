@@ -12,7 +12,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// ProblemOf is the problem that the API answered with, in words for people.
+// ProblemOf returns the problem in the API's response, in words for people.
 func ProblemOf(err error) (*client.Problem, bool) {
 	told, ok := errors.AsType[*client.Problem](err)
 	if !ok {
@@ -26,14 +26,14 @@ func ProblemOf(err error) (*client.Problem, bool) {
 	return &p, true
 }
 
-// NotThere reports whether the API knows no such thing.
+// NotThere reports whether the API returned "not found".
 func NotThere(err error) bool {
 	problem, ok := ProblemOf(err)
 	return ok && problem.Status == http.StatusNotFound
 }
 
-// askOnce is for what does not change while one page is drawn, or one stream is open. Parts of a page ask
-// for it at the same time.
+// askOnce requests data once while a page is drawn or a stream is open, because the data does not change
+// meanwhile. Concurrent parts of a page share the request.
 func askOnce[T any](v *Visit, name string, ask func() (T, error)) (found T, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -49,27 +49,27 @@ func askOnce[T any](v *Visit, name string, ask func() (T, error)) (found T, err 
 	return found, err
 }
 
-// Plan is a version of a plan.
+// Plan returns a version of a plan.
 func (v *Visit) Plan(key string, version int) (client.Plan, error) {
 	return askOnce(v, key+" "+strconv.Itoa(version), func() (client.Plan, error) { return v.API.Version(v.Ctx(), key, version) })
 }
 
-// MeterNames are meters by key.
+// MeterNames contains meters by key.
 type MeterNames map[string]client.Meter
 
-// Of is a meter. One that is not there any more has its key only.
+// Of returns a meter. For a meter that no longer exists, the result has only the key.
 func (m MeterNames) Of(key string) client.Meter {
 	found := m[key]
 	found.Key = key
 	return found
 }
 
-// TitleOf is what people call a meter.
+// TitleOf returns the name of a meter for people.
 func TitleOf(m client.Meter) string {
 	return cmp.Or(m.Name, m.Key, "Units")
 }
 
-// Meters are the names and units of all meters.
+// Meters returns the names and units of all meters.
 func (v *Visit) Meters() (MeterNames, error) {
 	return askOnce(v, "meters", func() (MeterNames, error) {
 		all, query := MeterNames{}, url.Values{"limit": {"1000"}}
@@ -89,7 +89,7 @@ func (v *Visit) Meters() (MeterNames, error) {
 	})
 }
 
-// Next is the address of the page after this one.
+// Next returns the address of the next page of a list.
 func (v *Visit) Next(cursor *string) string {
 	if cursor == nil {
 		return ""
@@ -100,10 +100,10 @@ func (v *Visit) Next(cursor *string) string {
 	return v.R.URL.Path + "?" + query.Encode()
 }
 
-// pageSize is how many rows a list has on a page.
+// pageSize is the number of rows on a page of a list.
 const pageSize = 50
 
-// Query is what a page asks the API's list for: the named parameters of its own address.
+// Query returns the named parameters of the page's address for a request to a list of the API.
 func (v *Visit) Query(names ...string) url.Values {
 	asked, all := v.R.URL.Query(), url.Values{}
 	all.Set("limit", strconv.Itoa(pageSize))

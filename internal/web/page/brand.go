@@ -10,29 +10,29 @@ import (
 	"strings"
 )
 
-// A Brand is how the portal looks like its operator's own pages.
+// Brand contains the operator's design of the portal.
 type Brand struct {
 	Name     string
 	Logo     []byte // SVG or PNG
 	logoKind string // .svg or .png
 
-	light, dark     string // the accent, as #rrggbb; empty: the sheet's own
-	onLight, onDark string // text on it
+	light, dark     string // the accent as #rrggbb; empty for the style sheet's accent
+	onLight, onDark string // color of text on the accent
 }
 
-// maxLogo bounds a logo, which every first visit loads.
+// maxLogo is the maximum size of a logo, which every first visit loads.
 const maxLogo = 64 << 10
 
-// leastContrast is what WCAG 2 asks of text.
+// leastContrast is the contrast that WCAG 2 requires for text.
 const leastContrast = 4.5
 
-// The grounds on which the accent stands as text. They are those of app.css.
+// The background colors for text in the accent color, as in app.css.
 var (
 	lightGrounds = []string{"#ffffff", "#faf9f7", "#f4f2ee"}
 	darkGrounds  = []string{"#131211", "#1b1a18", "#232120"}
 )
 
-// SetLogo takes a logo of the brand, an SVG or PNG of at most 64 KiB.
+// SetLogo sets the logo of the brand, an SVG or PNG of at most 64 KiB.
 func (b *Brand) SetLogo(body []byte) error {
 	switch {
 	case len(body) > maxLogo:
@@ -48,10 +48,10 @@ func (b *Brand) SetLogo(body []byte) error {
 	return nil
 }
 
-// DisplayName is what the portal is called.
+// DisplayName returns the name of the portal.
 func (b *Brand) DisplayName() string { return cmp.Or(b.Name, "your account") }
 
-// LogoName is the logo's asset, empty without one.
+// LogoName returns the asset name of the logo, or an empty string if there is no logo.
 func (b *Brand) LogoName() string {
 	if b.Logo == nil {
 		return ""
@@ -59,8 +59,8 @@ func (b *Brand) LogoName() string {
 	return "logo" + b.logoKind
 }
 
-// SetAccent takes the accent's colour for light pages and for dark ones, as #rrggbb,#rrggbb. One
-// colour is for both. A colour that cannot be read as text is refused.
+// SetAccent sets the accent colors for light and dark pages from #rrggbb,#rrggbb. A single color is used for
+// both. A color that is not readable as text is refused.
 func (b *Brand) SetAccent(text string) error {
 	light, dark, two := strings.Cut(text, ",")
 	if !two {
@@ -69,7 +69,7 @@ func (b *Brand) SetAccent(text string) error {
 	for _, c := range []struct {
 		name, color string
 		grounds     []string
-		ink         []string // for text on the accent, the better one
+		ink         []string // candidates for text on the accent; the better one is used
 		to, on      *string
 	}{
 		{"light", strings.TrimSpace(light), lightGrounds, []string{"#ffffff", "#1d1b18"}, &b.light, &b.onLight},
@@ -93,7 +93,7 @@ func (b *Brand) SetAccent(text string) error {
 	return nil
 }
 
-// css is what the brand adds to the style sheet.
+// css returns the brand's additions to the style sheet.
 func (b *Brand) css() string {
 	if b.light == "" {
 		return ""
@@ -122,7 +122,7 @@ func mustColor(text string) color {
 	return c
 }
 
-// luminance is the relative luminance of WCAG 2.
+// luminance returns the relative luminance of WCAG 2.
 func (c color) luminance() float64 {
 	linear := func(v float64) float64 {
 		if v <= 0.04045 {
@@ -133,7 +133,7 @@ func (c color) luminance() float64 {
 	return 0.2126*linear(c[0]) + 0.7152*linear(c[1]) + 0.0722*linear(c[2])
 }
 
-// contrast is the contrast ratio of WCAG 2, from 1 to 21.
+// contrast returns the contrast ratio of WCAG 2, from 1 to 21.
 func contrast(a, b color) float64 {
 	x, y := a.luminance(), b.luminance()
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)

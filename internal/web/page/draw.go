@@ -21,30 +21,29 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A View is what a page shows: a sheet, a place to go to, or a file.
+// View is the response of a page: a template with data, a redirect, or a file.
 type View struct {
-	Status int    // 0: 200
+	Status int    // 0 means 200
 	Sheet  string // the template's file, without .html
-	Layout string // what stands around it; empty: that of whoever may open the page
+	Layout string // layout around the page; empty for the layout that matches the page's visitors
 	Title  string
-	Tab    string // the entry of the menu that is open
+	Tab    string // the open entry of the menu
 	Live   bool   // the page has a stream
 	Data   any
 
-	To   string // instead of a sheet: 303
-	File *File  // instead of a sheet
+	To   string // target of a redirect (303), which replaces a template
+	File *File  // replaces a template
 }
 
-// A File is a body that is no page, such as CSV.
+// File is a body that is not a page, such as CSV.
 type File struct {
 	MediaType, Name string
 	Body            []byte
-	Shown           bool   // and not saved
-	Policy          string // of what is shown, instead of a page's
+	Shown           bool   // shown and not saved
+	Policy          string // policy of a shown file, which replaces a page's policy
 }
 
-// A Message is a page that says one thing. It is an error where the page that was asked for
-// cannot be shown.
+// Message is a page with a single message. It is also an error if the requested page cannot be shown.
 type Message struct {
 	Status      int
 	Title, Text string
@@ -52,19 +51,19 @@ type Message struct {
 	Again       bool // there is a link to the same page
 }
 
-// A Link is a way on.
+// Link is a link to a further page.
 type Link struct{ Text, URL string }
 
 func (m *Message) Error() string { return m.Title }
 
-// A messageData is what the sheet of a message shows.
+// messageData is the data of a message's template.
 type messageData struct {
 	Text  string
-	Links []Link // ways on, the nearest first
+	Links []Link // links to further pages, the nearest first
 	Again bool
 }
 
-// View is the page that says it.
+// View returns the page that shows the message.
 func (m *Message) View() *View {
 	data := messageData{Text: m.Text, Again: m.Again}
 	if m.Link != nil {
@@ -73,7 +72,7 @@ func (m *Message) View() *View {
 	return &View{Status: m.Status, Sheet: "message", Layout: "plain", Title: m.Title, Data: data}
 }
 
-// What is said in several places.
+// The messages that several pages use.
 var (
 	errSignedOut = &Message{Status: http.StatusUnauthorized, Title: "You are signed out", Text: "Go back to where you came from and open your usage again."}
 	ErrMissing   = &Message{Status: http.StatusNotFound, Title: "There is no such page", Text: "The address may be mistyped, or the page has moved."}
@@ -96,7 +95,7 @@ var (
 	}
 )
 
-// MessageOf is what is said of an error that is no message.
+// MessageOf returns the message for an error that is not a Message.
 func MessageOf(err error) *Message {
 	problem, asked := ProblemOf(err)
 	switch {
@@ -115,11 +114,11 @@ func MessageOf(err error) *Message {
 	return errBroken
 }
 
-// sheets are the templates of pages by their file's name.
+// sheets contains the templates of pages by file name.
 type sheets map[string]*template.Template
 
-// loadSheets reads each file of templates/pages together with all of templates/shared, which
-// holds the layouts and the parts. more are functions that templates have beside those of all.
+// loadSheets parses each file of templates/pages together with all files of templates/shared, which contain the
+// layouts and common parts. more contains additional template functions.
 func loadSheets(files fs.FS, a *assets, more template.FuncMap) (sheets, error) {
 	shared, err := template.New("").Funcs(functions(a)).Funcs(more).ParseFS(files, "templates/shared/*.html")
 	if err != nil {
@@ -156,38 +155,38 @@ func functions(a *assets) template.FuncMap {
 	}
 }
 
-// A pair is two values that a part of a page is drawn from.
+// pair contains two values from which a part of a page is drawn.
 type pair struct{ A, B any }
 
 func newPair(a, b any) pair { return pair{a, b} }
 
-// A frame is what stands around a page.
+// frame is the data of the layout around a page.
 type frame struct {
 	Title, Tab  string
 	Brand       *Brand
-	Who         string // whose pages they are, or who is signed in
+	Who         string // owner of the pages, or the signed-in user
 	Scope       string
 	Theme       string
-	Back        string // where the portal leads back to
-	Now         string // what the page's clock shows, for countdowns
+	Back        string // target of the portal's link back
+	Now         string // time of the page's clock, for countdowns
 	AsOf        string // the same for people
-	Zone        string // of all times of the page: its IANA name
+	Zone        string // IANA timezone of all times on the page
 	ZoneText    string // for people
-	Clock       string // the test clock that the customer lives by whom the page is about: it stands
+	Clock       string // stopped test clock of the page's customer
 	Archived    bool
 	Live        bool
-	Trouble     string // why hits are not counted now
+	Trouble     string // reason why hits are not counted now
 	Plan        string
 	PlanVersion int
 }
 
-// sheetData is what a template gets.
+// sheetData is the data of a template.
 type sheetData struct {
 	Frame *frame
 	Data  any
 }
 
-// layout is what stands around the pages of a visit.
+// layout returns the layout around the pages of a visit.
 func (v *Visit) layout() string {
 	switch {
 	case v.Customer != nil:
@@ -214,7 +213,7 @@ func (v *Visit) frame(shown *View, now time.Time) *frame {
 	return f
 }
 
-// draw answers with a view. A page that cannot be drawn is a message that can.
+// draw writes the response with a view. If a page cannot be drawn, draw writes a message.
 func (s *Site) draw(w http.ResponseWriter, v *Visit, shown *View) {
 	h := w.Header()
 	Protect(h, v.Look.Embed)
@@ -250,7 +249,7 @@ func (s *Site) draw(w http.ResponseWriter, v *Visit, shown *View) {
 func (s *Site) render(v *Visit, shown *View) ([]byte, error) {
 	now, err := v.Now()
 	if err != nil {
-		now = s.Options.Wall() // the page of an outage has a time, too
+		now = s.Options.Wall() // the page of an outage shows a time, too
 	}
 	sheet := s.sheets[shown.Sheet]
 	if sheet == nil {
@@ -261,11 +260,11 @@ func (s *Site) render(v *Visit, shown *View) ([]byte, error) {
 	return all.Bytes(), err
 }
 
-// smallBody is what is not worth compressing, in bytes.
+// smallBody is the size in bytes below which compression is not worth its cost.
 const smallBody = 1000
 
-// send writes a body, compressed where the browser takes that. Pages hold no secret that another
-// site could guess by their length.
+// send writes a body, compressed if the browser supports that. Compression is safe, because pages contain no
+// secret that another site could infer from their length.
 func (s *Site) send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
@@ -290,16 +289,17 @@ func takesGzip(r *http.Request) bool {
 
 func compress(body []byte, level int) []byte {
 	var all bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&all, level) // the level is one of the package's
-	_, _ = w.Write(body)                     // a buffer takes all
+	w, _ := gzip.NewWriterLevel(&all, level) // the level is a constant of the package
+	_, _ = w.Write(body)                     // writing to a buffer never fails
 	_ = w.Close()
 	return all.Bytes()
 }
 
-// Sheet is the template of pages that is named by its file.
+// Sheet returns the template of pages with a file name.
 func (s *Site) Sheet(name string) *template.Template { return s.sheets[name] }
 
-// policy is the Content-Security-Policy of a page. ancestors may show it in a frame; empty: none.
+// policy returns the Content-Security-Policy of a page. ancestors may show the page in a frame; if ancestors is
+// empty, no site may.
 func policy(ancestors string) string {
 	if ancestors == "" {
 		ancestors = "'none'"

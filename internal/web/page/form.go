@@ -5,13 +5,13 @@ import (
 	"net/http"
 )
 
-// maxForm bounds the body of a form, in bytes.
+// maxForm is the maximum size of a form's body, in bytes.
 const maxForm = 64 << 10
 
 var errNoForm = &Message{Status: http.StatusBadRequest, Title: "This form could not be read", Text: "It may be too long. Go back and try again."}
 
-// readForm reads the form that a request of a page sends, also for a page that needs no field of it. So
-// nothing is done for a form that is no text.
+// readForm parses the form in a page's request, even if the page needs none of its fields. Thus a body that is
+// not a valid form has no effect.
 func (v *Visit) readForm() error {
 	if v.R.Method != http.MethodPost {
 		return nil
@@ -21,7 +21,7 @@ func (v *Visit) readForm() error {
 		return errNoForm
 	}
 	if n, _ := io.ReadFull(v.R.Body, make([]byte, 1)); n > 0 {
-		return errNoForm // of another media type, of which ParseForm reads nothing
+		return errNoForm // ParseForm ignores other media types
 	}
 	for name, values := range v.R.PostForm {
 		if !IsText(name) || !IsText(values...) {

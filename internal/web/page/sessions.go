@@ -14,14 +14,14 @@ import (
 	"quotad/internal/plans"
 )
 
-// sessions are the kinds of sessions there are. They differ in their cookies only.
+// sessions contains the kinds of sessions, which differ only in their cookies.
 type sessions struct {
 	Portal   *scs.SessionManager
-	Embedded *scs.SessionManager // of a portal in another site's frame
+	Embedded *scs.SessionManager // sessions of a portal in a frame of another site
 	Admin    *scs.SessionManager
 }
 
-// The names under which a session keeps what it knows.
+// The names of a session's values.
 const (
 	KeyCustomer = "customer"
 	KeyTheme    = "theme"
@@ -32,7 +32,7 @@ const (
 
 func newSessions(o *Options) sessions {
 	rows := sessionRows{o}
-	// scs.New would start a goroutine that never ends, for a store that is not used here.
+	// scs.New is not used, because it would start an endless goroutine for a store that is not used here.
 	kind := func(name string, sameSite http.SameSite, partitioned bool) *scs.SessionManager {
 		if o.Secure {
 			name = "__Host-" + name
@@ -49,23 +49,23 @@ func newSessions(o *Options) sessions {
 		Embedded: kind("portal-embedded", http.SameSiteNoneMode, true),
 		Admin:    kind("admin", http.SameSiteLaxMode, false),
 	}
-	if !o.Secure { // then only this machine's own pages can embed, which are the same site
+	if !o.Secure { // without TLS only pages of this machine can embed the portal, and they are the same site
 		all.Embedded.Cookie.SameSite, all.Embedded.Cookie.Partitioned = http.SameSiteLaxMode, false
 	}
 	return all
 }
 
-// A Session is what a request knows of the session that it belongs to.
+// Session is the session of a request.
 type Session struct {
 	Kind *scs.SessionManager
-	Ctx  context.Context // holds scs's data
+	Ctx  context.Context // contains the data of scs
 
 	Customer string
 	look     Look
 	hash     [sha256.Size]byte
 }
 
-// Find returns the session of a request, nil when there is none.
+// Find returns the session of a request, or nil if there is no session.
 func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*Session, error) {
 	for _, kind := range kinds {
 		cookie, err := r.Cookie(kind.Cookie.Name)
@@ -89,7 +89,7 @@ func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*Session, er
 	return nil, nil //nolint:nilnil // nobody is signed in
 }
 
-// save notes that the session was used.
+// save records that the session was used.
 func (e *Session) save(w http.ResponseWriter) error {
 	if e == nil || e.Kind.Status(e.Ctx) != scs.Modified {
 		return nil
@@ -101,8 +101,7 @@ func (e *Session) save(w http.ResponseWriter) error {
 	return err
 }
 
-// Open begins a session that knows these values, under a new token. One that the browser had is
-// over then.
+// Open begins a session with these values under a new token. It ends the browser's previous session.
 func (s *Site) Open(w http.ResponseWriter, r *http.Request, kind *scs.SessionManager, by NewSession, values map[string]string) error {
 	old, err := s.Find(r, kind)
 	if err != nil {
@@ -135,17 +134,17 @@ func (e *Session) End(w http.ResponseWriter) error {
 	return err
 }
 
-// A NewSession says what a session begins with: a link into the portal, which it spends, or the id of
-// a key. Only where the context has one a session is made. Elsewhere it is written if it is still
-// there.
+// NewSession contains the start of a session: a link into the portal, which the session uses up, or the id of a
+// key. A session is created only if the context contains a NewSession. Otherwise the session is updated if it
+// still exists.
 type NewSession struct{ Link, Key string }
 
 type newSessionKey struct{}
 
-// sessionRows keeps scs's sessions in the database. Its instants are PostgreSQL's.
+// sessionRows stores the sessions of scs in the database. Its instants are PostgreSQL's.
 type sessionRows struct{ of *Options }
 
-// FindCtx implements scs.CtxStore. What this node remembers of the customer's key is at least as new
+// FindCtx implements scs.CtxStore. It waits until this node's data about the customer's key is at least as new
 // as the customer.
 func (s sessionRows) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	now, err := s.of.Now(ctx)
@@ -180,7 +179,7 @@ func (s sessionRows) DeleteCtx(ctx context.Context, token string) error {
 	return s.of.Store.DeleteSession(ctx, token)
 }
 
-// Find, Commit and Delete are scs.Store's; scs calls those with a context instead.
+// Find, Commit and Delete implement scs.Store. scs calls the methods with a context instead.
 
 // Find implements scs.Store.
 func (s sessionRows) Find(token string) ([]byte, bool, error) {
@@ -195,7 +194,7 @@ func (s sessionRows) Commit(token string, data []byte, expires time.Time) error 
 // Delete implements scs.Store.
 func (s sessionRows) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
-// codec writes sessions as one JSON object of texts, which SQL can look into.
+// codec encodes a session as one JSON object of texts, which SQL can read.
 type codec struct{}
 
 const keyDeadline = "until"
