@@ -12,7 +12,8 @@ import (
 	"quotad/internal/web/words"
 )
 
-// ProblemOf is the problem that the API answered with, in words for people.
+// ProblemOf returns the problem that the API returned, with its texts in plain words for people. It reports
+// false if err is no problem of the API.
 func ProblemOf(err error) (*client.Problem, bool) {
 	told, ok := errors.AsType[*client.Problem](err)
 	if !ok {
@@ -26,14 +27,14 @@ func ProblemOf(err error) (*client.Problem, bool) {
 	return &p, true
 }
 
-// NotThere reports whether the API knows no such thing.
+// NotThere reports whether the API returned 404.
 func NotThere(err error) bool {
 	problem, ok := ProblemOf(err)
 	return ok && problem.Status == http.StatusNotFound
 }
 
-// askOnce is for what does not change while one page is drawn, or one stream is open. Parts of a page ask
-// for it at the same time.
+// askOnce queries a value that does not change while a page is drawn or a stream is open, and caches the value
+// in the visit. It is safe for concurrent use, because parts of a page query the value at the same time.
 func askOnce[T any](v *Visit, name string, ask func() (T, error)) (found T, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -49,27 +50,27 @@ func askOnce[T any](v *Visit, name string, ask func() (T, error)) (found T, err 
 	return found, err
 }
 
-// Plan is a version of a plan.
+// Plan returns a version of a plan.
 func (v *Visit) Plan(key string, version int) (client.Plan, error) {
 	return askOnce(v, key+" "+strconv.Itoa(version), func() (client.Plan, error) { return v.API.Version(v.Ctx(), key, version) })
 }
 
-// MeterNames are meters by key.
+// MeterNames maps the keys of meters to the meters.
 type MeterNames map[string]client.Meter
 
-// Of is a meter. One that is not there any more has its key only.
+// Of returns the meter with the key. The result for a missing meter contains only the key.
 func (m MeterNames) Of(key string) client.Meter {
 	found := m[key]
 	found.Key = key
 	return found
 }
 
-// TitleOf is what people call a meter.
+// TitleOf returns a meter's name for people.
 func TitleOf(m client.Meter) string {
 	return cmp.Or(m.Name, m.Key, "Units")
 }
 
-// Meters are the names and units of all meters.
+// Meters returns all meters with their names and units.
 func (v *Visit) Meters() (MeterNames, error) {
 	return askOnce(v, "meters", func() (MeterNames, error) {
 		all, query := MeterNames{}, url.Values{"limit": {"1000"}}
@@ -89,7 +90,7 @@ func (v *Visit) Meters() (MeterNames, error) {
 	})
 }
 
-// Next is the address of the page after this one.
+// Next returns the address of the next page of a list, or an empty string if cursor is nil.
 func (v *Visit) Next(cursor *string) string {
 	if cursor == nil {
 		return ""
@@ -100,10 +101,11 @@ func (v *Visit) Next(cursor *string) string {
 	return v.R.URL.Path + "?" + query.Encode()
 }
 
-// pageSize is how many rows a list has on a page.
+// pageSize is the number of rows on one page of a list.
 const pageSize = 50
 
-// Query is what a page asks the API's list for: the named parameters of its own address.
+// Query returns the query of an API list: the page size, the cursor, and the named parameters from the page's
+// own address.
 func (v *Visit) Query(names ...string) url.Values {
 	asked, all := v.R.URL.Query(), url.Values{}
 	all.Set("limit", strconv.Itoa(pageSize))

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// assets are the files that pages name. Each is served under a name that holds its hash, so that
-// browsers may keep it for ever. It is safe for concurrent use.
+// assets are the static files that pages load. Each file is served under a name that contains the file's hash,
+// so browsers may cache the file for ever. An assets value is safe for concurrent use.
 type assets struct {
 	byName map[string]string // "app.css" → "/assets/app.0123abcd.css"
 	byPath map[string]*asset
@@ -22,7 +22,7 @@ type assets struct {
 
 type asset struct {
 	mediaType    string
-	body, zipped []byte // zipped is nil where it would not be shorter
+	body, zipped []byte // zipped is nil if compression would not shorten the body
 }
 
 var mediaTypes = map[string]string{
@@ -30,7 +30,7 @@ var mediaTypes = map[string]string{
 	".png": "image/png", ".woff2": "font/woff2", ".txt": "text/plain; charset=utf-8",
 }
 
-// loadAssets reads the files, and makes those of the brand.
+// loadAssets reads the files and adds the brand's logo and colours.
 func loadAssets(from fs.FS, brand *Brand) (*assets, error) {
 	a := &assets{byName: map[string]string{}, byPath: map[string]*asset{}}
 	files, err := fs.Glob(from, "assets/*")
@@ -52,7 +52,7 @@ func loadAssets(from fs.FS, brand *Brand) (*assets, error) {
 	if brand.Logo != nil {
 		a.add("logo"+brand.logoKind, brand.Logo)
 	}
-	// The style sheet names the font, and so it comes after it.
+	// The style sheet contains the font's address, so the font must be added first.
 	sheet = bytes.ReplaceAll(sheet, []byte("url(inter.woff2)"), []byte("url("+path.Base(a.byName["inter.woff2"])+")"))
 	a.add("app.css", append(sheet, brand.css()...))
 	return a, nil
@@ -69,7 +69,7 @@ func (a *assets) add(name string, body []byte) {
 	a.byName[name], a.byPath[at] = at, file
 }
 
-// url is where a file is, by its own name.
+// url returns the address of a file by the file's own name.
 func (a *assets) url(name string) (string, error) {
 	at, ok := a.byName[name]
 	if !ok {
@@ -89,7 +89,7 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Type", file.mediaType)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // a logo opened by itself
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // for a logo that is opened by itself
 	h.Set("Vary", "Accept-Encoding")
 	body := file.body
 	if file.zipped != nil && takesGzip(r) {

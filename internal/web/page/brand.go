@@ -10,29 +10,29 @@ import (
 	"strings"
 )
 
-// A Brand is how the portal looks like its operator's own pages.
+// A Brand contains the name, logo and colours that make the portal look like its operator's own pages.
 type Brand struct {
 	Name     string
 	Logo     []byte // SVG or PNG
 	logoKind string // .svg or .png
 
-	light, dark     string // the accent, as #rrggbb; empty: the sheet's own
-	onLight, onDark string // text on it
+	light, dark     string // accents, as #rrggbb; if empty, the style sheet's accents apply
+	onLight, onDark string // colours of text on the accent
 }
 
-// maxLogo bounds a logo, which every first visit loads.
+// maxLogo bounds the size of a logo in bytes, because every first visit loads the logo.
 const maxLogo = 64 << 10
 
-// leastContrast is what WCAG 2 asks of text.
+// leastContrast is the minimum contrast of text that WCAG 2 requires.
 const leastContrast = 4.5
 
-// The grounds on which the accent stands as text. They are those of app.css.
+// The background colours behind text in the accent colour. app.css contains the same colours.
 var (
 	lightGrounds = []string{"#ffffff", "#faf9f7", "#f4f2ee"}
 	darkGrounds  = []string{"#131211", "#1b1a18", "#232120"}
 )
 
-// SetLogo takes a logo of the brand, an SVG or PNG of at most 64 KiB.
+// SetLogo sets the brand's logo, an SVG or PNG file of at most 64 KiB.
 func (b *Brand) SetLogo(body []byte) error {
 	switch {
 	case len(body) > maxLogo:
@@ -48,10 +48,10 @@ func (b *Brand) SetLogo(body []byte) error {
 	return nil
 }
 
-// DisplayName is what the portal is called.
+// DisplayName returns the brand's name, or a general name if the brand has none.
 func (b *Brand) DisplayName() string { return cmp.Or(b.Name, "your account") }
 
-// LogoName is the logo's asset, empty without one.
+// LogoName returns the name of the logo's asset, or an empty string without a logo.
 func (b *Brand) LogoName() string {
 	if b.Logo == nil {
 		return ""
@@ -59,8 +59,8 @@ func (b *Brand) LogoName() string {
 	return "logo" + b.logoKind
 }
 
-// SetAccent takes the accent's colour for light pages and for dark ones, as #rrggbb,#rrggbb. One
-// colour is for both. A colour that cannot be read as text is refused.
+// SetAccent sets the accent colours for light and for dark pages, written as #rrggbb,#rrggbb. A single colour
+// applies to both. SetAccent rejects a colour whose contrast is too low for text.
 func (b *Brand) SetAccent(text string) error {
 	light, dark, two := strings.Cut(text, ",")
 	if !two {
@@ -69,7 +69,7 @@ func (b *Brand) SetAccent(text string) error {
 	for _, c := range []struct {
 		name, color string
 		grounds     []string
-		ink         []string // for text on the accent, the better one
+		ink         []string // candidates for text on the accent; the higher contrast wins
 		to, on      *string
 	}{
 		{"light", strings.TrimSpace(light), lightGrounds, []string{"#ffffff", "#1d1b18"}, &b.light, &b.onLight},
@@ -93,7 +93,7 @@ func (b *Brand) SetAccent(text string) error {
 	return nil
 }
 
-// css is what the brand adds to the style sheet.
+// css returns the brand's addition to the style sheet.
 func (b *Brand) css() string {
 	if b.light == "" {
 		return ""
@@ -122,7 +122,7 @@ func mustColor(text string) color {
 	return c
 }
 
-// luminance is the relative luminance of WCAG 2.
+// luminance returns the relative luminance as defined by WCAG 2.
 func (c color) luminance() float64 {
 	linear := func(v float64) float64 {
 		if v <= 0.04045 {
@@ -133,7 +133,7 @@ func (c color) luminance() float64 {
 	return 0.2126*linear(c[0]) + 0.7152*linear(c[1]) + 0.0722*linear(c[2])
 }
 
-// contrast is the contrast ratio of WCAG 2, from 1 to 21.
+// contrast returns the contrast ratio of WCAG 2, from 1 to 21.
 func contrast(a, b color) float64 {
 	x, y := a.luminance(), b.luminance()
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)

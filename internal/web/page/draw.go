@@ -21,50 +21,49 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A View is what a page shows: a sheet, a place to go to, or a file.
+// A View is the response to a page request: a rendered template, a redirect, or a file.
 type View struct {
-	Status int    // 0: 200
+	Status int    // 0 means 200
 	Sheet  string // the template's file, without .html
-	Layout string // what stands around it; empty: that of whoever may open the page
+	Layout string // the template around the sheet; if empty, v.layout() decides
 	Title  string
-	Tab    string // the entry of the menu that is open
-	Live   bool   // the page has a stream
+	Tab    string // name of the current menu entry
+	Live   bool   // the page opens an event stream
 	Data   any
 
-	To   string // instead of a sheet: 303
+	To   string // target of a 303 redirect, instead of a sheet
 	File *File  // instead of a sheet
 }
 
-// A File is a body that is no page, such as CSV.
+// A File is a response body other than HTML pages, such as CSV.
 type File struct {
 	MediaType, Name string
 	Body            []byte
-	Shown           bool   // and not saved
-	Policy          string // of what is shown, instead of a page's
+	Shown           bool   // the browser shows the file instead of saving it
+	Policy          string // Content-Security-Policy of the file, instead of the pages' policy
 }
 
-// A Message is a page that says one thing. It is an error where the page that was asked for
-// cannot be shown.
+// A Message is a page with one short text. It is also an error, for requests whose page cannot be shown.
 type Message struct {
 	Status      int
 	Title, Text string
 	Link        *Link
-	Again       bool // there is a link to the same page
+	Again       bool // the message offers a link to the same page
 }
 
-// A Link is a way on.
+// A Link is a link on a message page.
 type Link struct{ Text, URL string }
 
 func (m *Message) Error() string { return m.Title }
 
-// A messageData is what the sheet of a message shows.
+// A messageData is the data of the message template.
 type messageData struct {
 	Text  string
-	Links []Link // ways on, the nearest first
+	Links []Link // the most relevant link first
 	Again bool
 }
 
-// View is the page that says it.
+// View returns the page that shows the message.
 func (m *Message) View() *View {
 	data := messageData{Text: m.Text, Again: m.Again}
 	if m.Link != nil {
@@ -73,7 +72,7 @@ func (m *Message) View() *View {
 	return &View{Status: m.Status, Sheet: "message", Layout: "plain", Title: m.Title, Data: data}
 }
 
-// What is said in several places.
+// Messages that several pages show.
 var (
 	errSignedOut = &Message{Status: http.StatusUnauthorized, Title: "You are signed out", Text: "Go back to where you came from and open your usage again."}
 	ErrMissing   = &Message{Status: http.StatusNotFound, Title: "There is no such page", Text: "The address may be mistyped, or the page has moved."}
@@ -96,7 +95,7 @@ var (
 	}
 )
 
-// MessageOf is what is said of an error that is no message.
+// MessageOf returns the message that explains an error. err must not be a Message itself.
 func MessageOf(err error) *Message {
 	problem, asked := ProblemOf(err)
 	switch {
@@ -115,11 +114,11 @@ func MessageOf(err error) *Message {
 	return errBroken
 }
 
-// sheets are the templates of pages by their file's name.
+// sheets maps the name of a page's template file to its template.
 type sheets map[string]*template.Template
 
-// loadSheets reads each file of templates/pages together with all of templates/shared, which
-// holds the layouts and the parts. more are functions that templates have beside those of all.
+// loadSheets parses each file in templates/pages together with all files in templates/shared, which contain the
+// layouts and the shared parts. more contains additional template functions.
 func loadSheets(files fs.FS, a *assets, more template.FuncMap) (sheets, error) {
 	shared, err := template.New("").Funcs(functions(a)).Funcs(more).ParseFS(files, "templates/shared/*.html")
 	if err != nil {
@@ -156,38 +155,39 @@ func functions(a *assets) template.FuncMap {
 	}
 }
 
-// A pair is two values that a part of a page is drawn from.
+// A pair combines two values as the data of one part of a page.
 type pair struct{ A, B any }
 
 func newPair(a, b any) pair { return pair{a, b} }
 
-// A frame is what stands around a page.
+// A frame is the data of a page's layout: the title, the menu, and everything else around the page's own
+// content.
 type frame struct {
 	Title, Tab  string
 	Brand       *Brand
-	Who         string // whose pages they are, or who is signed in
+	Who         string // the portal's customer, or the name of the signed-in key
 	Scope       string
 	Theme       string
-	Back        string // where the portal leads back to
-	Now         string // what the page's clock shows, for countdowns
-	AsOf        string // the same for people
-	Zone        string // of all times of the page: its IANA name
-	ZoneText    string // for people
-	Clock       string // the test clock that the customer lives by whom the page is about: it stands
+	Back        string // address of the portal's back link
+	Now         string // the page's present time, for countdowns
+	AsOf        string // the same time as text for people
+	Zone        string // IANA name of the zone of all times on the page
+	ZoneText    string // the zone as text for people
+	Clock       string // key of the customer's test clock, which does not advance by itself
 	Archived    bool
 	Live        bool
-	Trouble     string // why hits are not counted now
+	Trouble     string // the reason why hits are not counted at present
 	Plan        string
 	PlanVersion int
 }
 
-// sheetData is what a template gets.
+// sheetData is the data that every template receives.
 type sheetData struct {
 	Frame *frame
 	Data  any
 }
 
-// layout is what stands around the pages of a visit.
+// layout returns the name of the layout around a visit's pages.
 func (v *Visit) layout() string {
 	switch {
 	case v.Customer != nil:
@@ -214,7 +214,7 @@ func (v *Visit) frame(shown *View, now time.Time) *frame {
 	return f
 }
 
-// draw answers with a view. A page that cannot be drawn is a message that can.
+// draw writes a view as the response. If the view cannot be rendered, draw writes an error message instead.
 func (s *Site) draw(w http.ResponseWriter, v *Visit, shown *View) {
 	h := w.Header()
 	Protect(h, v.Look.Embed)
@@ -250,7 +250,7 @@ func (s *Site) draw(w http.ResponseWriter, v *Visit, shown *View) {
 func (s *Site) render(v *Visit, shown *View) ([]byte, error) {
 	now, err := v.Now()
 	if err != nil {
-		now = s.Options.Wall() // the page of an outage has a time, too
+		now = s.Options.Wall() // the page shows a time in an outage, too
 	}
 	sheet := s.sheets[shown.Sheet]
 	if sheet == nil {
@@ -261,11 +261,11 @@ func (s *Site) render(v *Visit, shown *View) ([]byte, error) {
 	return all.Bytes(), err
 }
 
-// smallBody is what is not worth compressing, in bytes.
+// smallBody is the size in bytes below which a body is not compressed.
 const smallBody = 1000
 
-// send writes a body, compressed where the browser takes that. Pages hold no secret that another
-// site could guess by their length.
+// send writes a body, compressed if the browser accepts gzip. Compression is safe because pages contain no
+// secret that another site could guess from their length.
 func (s *Site) send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
@@ -290,16 +290,17 @@ func takesGzip(r *http.Request) bool {
 
 func compress(body []byte, level int) []byte {
 	var all bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&all, level) // the level is one of the package's
-	_, _ = w.Write(body)                     // a buffer takes all
+	w, _ := gzip.NewWriterLevel(&all, level) // the level is a valid constant, so there is no error
+	_, _ = w.Write(body)                     // writes to a buffer never fail
 	_ = w.Close()
 	return all.Bytes()
 }
 
-// Sheet is the template of pages that is named by its file.
+// Sheet returns the page template with the given file name, without its extension.
 func (s *Site) Sheet(name string) *template.Template { return s.sheets[name] }
 
-// policy is the Content-Security-Policy of a page. ancestors may show it in a frame; empty: none.
+// policy returns the Content-Security-Policy of a page. ancestors lists the sites that may embed the page in a
+// frame. If ancestors is empty, no site may.
 func policy(ancestors string) string {
 	if ancestors == "" {
 		ancestors = "'none'"
@@ -307,7 +308,7 @@ func policy(ancestors string) string {
 	return "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + ancestors
 }
 
-// Protect sets the headers of every page.
+// Protect sets the security headers of a page.
 func Protect(h http.Header, ancestors string) {
 	h.Set("Content-Security-Policy", policy(ancestors))
 	h.Set("Referrer-Policy", "no-referrer")

@@ -5,13 +5,13 @@ import (
 	"net/http"
 )
 
-// maxForm bounds the body of a form, in bytes.
+// maxForm bounds the body of a submitted form, in bytes.
 const maxForm = 64 << 10
 
 var errNoForm = &Message{Status: http.StatusBadRequest, Title: "This form could not be read", Text: "It may be too long. Go back and try again."}
 
-// readForm reads the form that a request of a page sends, also for a page that needs no field of it. So
-// nothing is done for a form that is no text.
+// readForm parses the form of a POST request into v.Form. Every page calls it, even a page that needs no field,
+// so that a form with invalid text never has an effect.
 func (v *Visit) readForm() error {
 	if v.R.Method != http.MethodPost {
 		return nil
@@ -21,7 +21,7 @@ func (v *Visit) readForm() error {
 		return errNoForm
 	}
 	if n, _ := io.ReadFull(v.R.Body, make([]byte, 1)); n > 0 {
-		return errNoForm // of another media type, of which ParseForm reads nothing
+		return errNoForm // ParseForm does not read bodies of other media types
 	}
 	for name, values := range v.R.PostForm {
 		if !IsText(name) || !IsText(values...) {

@@ -10,11 +10,11 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// framed is the page of a message, in the frame of the pages around its address, with ways on.
+// framed returns the page of a message inside the layout of the neighbouring pages, with links that lead on.
 func (s *Site) framed(v *Visit, m *Message) *View {
 	shown := m.View()
 	data, _ := shown.Data.(messageData)
-	data.Again = data.Again && v.R.Method == http.MethodGet // no link sends a form again
+	data.Again = data.Again && v.R.Method == http.MethodGet // a link cannot send a form again
 	layout, tabs := s.around(v, m)
 	if layout == "" {
 		if !beneath(v.R.URL.Path, "/admin") {
@@ -51,9 +51,9 @@ func (s *Site) framed(v *Visit, m *Message) *View {
 // beneath reports whether a path is root or a page under it.
 func beneath(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
-// around is the layout of the pages around the visit's address, with the entries of their menu,
-// the first page first. It is empty for whom has no session of them. In an outage nobody can say
-// whether a session holds. Then its cookie is enough: a menu tells nothing of anybody.
+// around returns the layout and the menu entries of the pages around the visit's address, the first page first.
+// The layout is empty if the visitor has no session for these pages. In an outage no session can be verified, so
+// the presence of the session's cookie is enough, because a menu reveals nothing about anybody.
 func (s *Site) around(v *Visit, m *Message) (layout string, tabs []tab) {
 	layout, who, kinds := "portal", Customer, []*scs.SessionManager{s.Sessions.Embedded, s.Sessions.Portal}
 	switch {
@@ -96,7 +96,7 @@ func hasCookie(r *http.Request, kinds []*scs.SessionManager) bool {
 	return false
 }
 
-// outside are the ways on for whom is not signed in.
+// outside returns the links for a visitor who is not signed in.
 func (s *Site) outside(v *Visit) []Link {
 	if beneath(v.R.URL.Path, "/admin") {
 		return []Link{{"Sign in", "/admin/sign-in"}}
@@ -107,10 +107,10 @@ func (s *Site) outside(v *Visit) []Link {
 	return []Link{{"Back to " + s.Options.Brand.DisplayName(), s.Options.Home}}
 }
 
-// Out reports whether a link leads to another site, and so out of a frame.
+// Out reports whether a link leads to another site and therefore must leave a frame.
 func (l Link) Out() bool { return !strings.HasPrefix(l.URL, "/") }
 
-// toSignIn leads to the page where one signs in, and from there back.
+// toSignIn redirects to the sign-in page, which later redirects back to the visit's address.
 func (v *Visit) toSignIn() *View {
 	to := "/admin/sign-in"
 	if v.R.Method == http.MethodGet && v.R.URL.Path != "/admin" {

@@ -2,7 +2,7 @@ package page
 
 import "quotad/internal/plans"
 
-// A tab is an entry of a menu. Name is what the views of its pages say.
+// A tab is an entry of a menu. Name is the value of View.Tab on the entry's pages.
 type tab struct{ Name, Text, URL string }
 
 func portalTabs() []tab {
@@ -15,13 +15,14 @@ func portalTabs() []tab {
 	}
 }
 
-// A group of entries in the menu of the admin pages.
+// A group is a titled group of entries in the menu of the admin pages.
 type group struct {
 	Group string
 	Tabs  []tab
 }
 
-// adminTabs are those that a key of the scope may open. An empty scope is not known: then all are.
+// adminTabs returns the menu entries that a key with the scope may open. If scope is empty, the scope is unknown
+// and all entries are returned.
 func adminTabs(scope string) []group {
 	service := []tab{{"overview", "Overview", "/admin"}}
 	if scope == "" || plans.Scope(scope) == plans.ScopeAdmin {

@@ -8,17 +8,17 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// Who may open a page.
+// Who is the kind of visitor who may open a page.
 type Who int
 
-// The kinds of who.
+// The kinds of visitors.
 const (
-	Anyone   Who = iota // no session
-	Customer            // a session of the portal
-	Staff               // a session that a key began
+	Anyone   Who = iota // needs no session
+	Customer            // needs a session of the portal
+	Staff               // needs a session of a signed-in key
 )
 
-// serve makes the handler of a page.
+// serve returns the handler of a page.
 func (s *Site) serve(who Who, show func(*Visit) (*View, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.Begin(who, w, r)
@@ -32,7 +32,7 @@ func (s *Site) serve(who Who, show func(*Visit) (*View, error)) http.Handler {
 		if err == nil {
 			err = v.Session.save(w)
 		}
-		if errors.Is(err, plans.ErrSessionOver) { // nothing of what was read is shown
+		if errors.Is(err, plans.ErrSessionOver) { // data that was already read must not be shown
 			err = v.over(who)
 		}
 		if err != nil {
@@ -42,7 +42,8 @@ func (s *Site) serve(who Who, show func(*Visit) (*View, error)) http.Handler {
 	})
 }
 
-// over is what is said of a session that ended while its page was made.
+// over returns the error for a session that ended while its page was made. It removes the session from the
+// visit.
 func (v *Visit) over(of Who) error {
 	v.Session, v.Customer = nil, nil
 	if of == Staff {
@@ -51,7 +52,7 @@ func (v *Visit) over(of Who) error {
 	return errSignedOut
 }
 
-// explain is the page of an error.
+// explain returns the page that explains an error.
 func (s *Site) explain(v *Visit, err error) *View {
 	if errors.Is(err, errNoStaff) {
 		return v.toSignIn()
@@ -63,16 +64,16 @@ func (s *Site) explain(v *Visit, err error) *View {
 	switch {
 	case said.Status == http.StatusInternalServerError:
 		s.Options.Log.Warn("page failed", "request_id", v.RequestID, "path", v.R.URL.Path, "error", err)
-	case said.Status > http.StatusInternalServerError: // an outage, which is logged once, or too many at once
+	case said.Status > http.StatusInternalServerError: // an outage, which is logged elsewhere, or too many requests at once
 		s.Options.Log.Debug("page not served", "request_id", v.RequestID, "path", v.R.URL.Path, "error", err)
 	}
 	return s.framed(v, said)
 }
 
-// missing is the page of an address that no page has.
+// missing returns the handler for addresses without a page.
 func (s *Site) missing() http.Handler {
 	return s.serve(Anyone, func(*Visit) (*View, error) { return nil, ErrMissing })
 }
 
-// errNoStaff leads to the page where one signs in.
+// errNoStaff reports that no key is signed in. explain turns it into a redirect to the sign-in page.
 var errNoStaff = errors.New("nobody is signed in")

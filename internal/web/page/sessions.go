@@ -14,14 +14,14 @@ import (
 	"quotad/internal/plans"
 )
 
-// sessions are the kinds of sessions there are. They differ in their cookies only.
+// sessions contains a manager for each kind of session. The kinds differ only in their cookies.
 type sessions struct {
 	Portal   *scs.SessionManager
-	Embedded *scs.SessionManager // of a portal in another site's frame
+	Embedded *scs.SessionManager // for a portal in another site's frame
 	Admin    *scs.SessionManager
 }
 
-// The names under which a session keeps what it knows.
+// The names of a session's values.
 const (
 	KeyCustomer = "customer"
 	KeyTheme    = "theme"
@@ -32,7 +32,7 @@ const (
 
 func newSessions(o *Options) sessions {
 	rows := sessionRows{o}
-	// scs.New would start a goroutine that never ends, for a store that is not used here.
+	// scs.New would start an endless goroutine for its default store, which is not used here.
 	kind := func(name string, sameSite http.SameSite, partitioned bool) *scs.SessionManager {
 		if o.Secure {
 			name = "__Host-" + name
@@ -49,23 +49,23 @@ func newSessions(o *Options) sessions {
 		Embedded: kind("portal-embedded", http.SameSiteNoneMode, true),
 		Admin:    kind("admin", http.SameSiteLaxMode, false),
 	}
-	if !o.Secure { // then only this machine's own pages can embed, which are the same site
+	if !o.Secure { // then only pages of this machine, which are the same site, can embed the portal
 		all.Embedded.Cookie.SameSite, all.Embedded.Cookie.Partitioned = http.SameSiteLaxMode, false
 	}
 	return all
 }
 
-// A Session is what a request knows of the session that it belongs to.
+// A Session contains the values of a request's session.
 type Session struct {
 	Kind *scs.SessionManager
-	Ctx  context.Context // holds scs's data
+	Ctx  context.Context // contains scs's data
 
 	Customer string
 	look     Look
 	hash     [sha256.Size]byte
 }
 
-// Find returns the session of a request, nil when there is none.
+// Find returns the session of a request, or nil if there is none.
 func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*Session, error) {
 	for _, kind := range kinds {
 		cookie, err := r.Cookie(kind.Cookie.Name)
@@ -89,7 +89,7 @@ func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*Session, er
 	return nil, nil //nolint:nilnil // nobody is signed in
 }
 
-// save notes that the session was used.
+// save records that the session was used.
 func (e *Session) save(w http.ResponseWriter) error {
 	if e == nil || e.Kind.Status(e.Ctx) != scs.Modified {
 		return nil
@@ -101,8 +101,8 @@ func (e *Session) save(w http.ResponseWriter) error {
 	return err
 }
 
-// Open begins a session that knows these values, under a new token. One that the browser had is
-// over then.
+// Open starts a session with the given values under a new token, and ends the browser's earlier session of the
+// same kind.
 func (s *Site) Open(w http.ResponseWriter, r *http.Request, kind *scs.SessionManager, by NewSession, values map[string]string) error {
 	old, err := s.Find(r, kind)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Site) Open(w http.ResponseWriter, r *http.Request, kind *scs.SessionMan
 	return nil
 }
 
-// End deletes the session, and its cookie.
+// End deletes the session and its cookie.
 func (e *Session) End(w http.ResponseWriter) error {
 	err := e.Kind.Destroy(e.Ctx)
 	if err == nil {
@@ -135,18 +135,18 @@ func (e *Session) End(w http.ResponseWriter) error {
 	return err
 }
 
-// A NewSession says what a session begins with: a link into the portal, which it spends, or the id of
-// a key. Only where the context has one a session is made. Elsewhere it is written if it is still
-// there.
+// A NewSession contains the origin of a new session: a link into the portal, which the session uses up, or the
+// id of a key. A commit creates a session only if its context contains a NewSession. Otherwise, the commit
+// updates the session if it still exists.
 type NewSession struct{ Link, Key string }
 
 type newSessionKey struct{}
 
-// sessionRows keeps scs's sessions in the database. Its instants are PostgreSQL's.
+// sessionRows stores scs's sessions in the database. It uses PostgreSQL's time.
 type sessionRows struct{ of *Options }
 
-// FindCtx implements scs.CtxStore. What this node remembers of the customer's key is at least as new
-// as the customer.
+// FindCtx implements scs.CtxStore. It waits until this node's cached state of the session's customer or key is
+// at least as new as the session.
 func (s sessionRows) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	now, err := s.of.Now(ctx)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s sessionRows) DeleteCtx(ctx context.Context, token string) error {
 	return s.of.Store.DeleteSession(ctx, token)
 }
 
-// Find, Commit and Delete are scs.Store's; scs calls those with a context instead.
+// scs.Store requires Find, Commit and Delete, but scs calls the variants with a context instead.
 
 // Find implements scs.Store.
 func (s sessionRows) Find(token string) ([]byte, bool, error) {
@@ -195,7 +195,7 @@ func (s sessionRows) Commit(token string, data []byte, expires time.Time) error 
 // Delete implements scs.Store.
 func (s sessionRows) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
-// codec writes sessions as one JSON object of texts, which SQL can look into.
+// codec encodes sessions as one JSON object of strings, so that SQL can read single values.
 type codec struct{}
 
 const keyDeadline = "until"

@@ -1,7 +1,8 @@
-// Package page owns what all pages have in common: who asks and may, sessions, asking the API, messages,
-// and the drawing of a view with what stands around it. It must not know what any page shows.
+// Package page owns the common parts of all pages: the visitor's identity and permissions, sessions, queries to
+// the API, messages, and the rendering of a view inside its layout. The package must not depend on the content
+// of any page.
 //
-// The customer of a portal's page comes from the session alone.
+// The customer of a portal page comes only from the session, never from the request.
 package page
 
 import (
@@ -25,48 +26,49 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Identity is whom the pages ask the API for.
+// Identity is the key on whose behalf pages query the API.
 type Identity struct {
 	Scope   plans.Scope
 	KeyID   string
 	KeyName string
-	Request string // the id of the page's request
+	Request string // the id of the page request
 }
 
 // Options are the parts and settings of a Site. All parts are required.
 type Options struct {
-	API *client.Client // within the process
-	// As is a context whose requests to the API are answered as those with a key of that identity.
+	API *client.Client // calls the API within the process
+	// As returns a context whose API requests are answered as if a key with that identity had sent them.
 	As    func(context.Context, Identity) context.Context
-	Store *store.Store // of sessions and links
+	Store *store.Store // stores sessions and links
 
-	// SignIn returns the live key of a secret that somebody typed. Without one status and detail
-	// say why.
+	// SignIn returns the active key of a typed secret. If there is no such key, status and detail contain the
+	// reason.
 	SignIn func(r *http.Request, secret string) (key plans.Key, status int, detail string)
-	// LiveKey returns the live key of a secret's SHA-256. plans.ErrUnknownKey: it was revoked.
+	// LiveKey returns the active key by the SHA-256 of its secret. The error is plans.ErrUnknownKey if the key
+	// was revoked.
 	LiveKey func(ctx context.Context, hash [sha256.Size]byte) (plans.Key, error)
-	// CatchUp returns when a change counts on this node, and all before it.
+	// CatchUp waits until this node has applied a change and all changes before it.
 	CatchUp func(ctx context.Context, change int64) error
-	// Why is the sentence for people that a refusal says.
+	// Why returns the sentence that explains a refusal to people.
 	Why func(*model.Decision) string
-	// Trouble says why hits are not counted now; empty: they are.
+	// Trouble returns the reason why hits are not counted at present, or an empty string if they are.
 	Trouble func() string
-	// Now is the database's clock, µs since the Unix epoch.
+	// Now returns the database's time, µs since the Unix epoch.
 	Now func(ctx context.Context) (int64, error)
-	// Wall is the node's own clock. Deadlines of connections are set by it.
+	// Wall is the node's own clock. It is used for deadlines of connections.
 	Wall func() time.Time
-	// PlayTime bounds the wait for a place on the playground, and the play. 0 means 4 s.
+	// PlayTime bounds the wait for a free slot on the playground, and the play itself. 0 means 4 s.
 	PlayTime time.Duration
 	Log      *slog.Logger
 
 	Brand  Brand
-	Secure bool     // browsers reach the pages by https
-	URL    string   // of this service, as browsers see it
-	Home   string   // the site that the portal leads back to; empty: there is none, or several
-	Plans  []string // keys of the plans that customers may ask for in the portal
+	Secure bool     // browsers use https to open the pages
+	URL    string   // this service's address in browsers
+	Home   string   // target of the portal's back link; empty if there is none or several
+	Plans  []string // keys of the plans that customers may request in the portal
 }
 
-// Site answers requests for pages. It is safe for concurrent use.
+// Site serves pages. It is safe for concurrent use.
 type Site struct {
 	Options  Options
 	assets   *assets
@@ -76,8 +78,8 @@ type Site struct {
 	guarded  http.Handler
 }
 
-// New makes a site without pages. files are templates and assets; more are functions that templates
-// of the rooms above have.
+// New returns a site without pages. files contains the templates and assets, and more contains template
+// functions of the packages that add pages.
 func New(o Options, files fs.FS, more template.FuncMap) (*Site, error) {
 	s := &Site{Options: o, mux: http.NewServeMux()}
 	var err error
@@ -96,13 +98,13 @@ func New(o Options, files fs.FS, more template.FuncMap) (*Site, error) {
 	return s, nil
 }
 
-// Add adds a page: its pattern of http.ServeMux, who may open it, and how its view is made. All are
-// added before the first request.
+// Add adds a page with its http.ServeMux pattern, its permitted visitors, and the function that makes its view.
+// All pages must be added before the first request.
 func (s *Site) Add(pattern string, who Who, show func(*Visit) (*View, error)) {
 	s.mux.Handle(pattern, s.serve(who, show))
 }
 
-// Handle adds what is no page. It asks who comes by Begin.
+// Handle adds a handler that is no page, such as a stream. The handler must call Begin to identify the visitor.
 func (s *Site) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // ServeHTTP implements http.Handler.
@@ -115,8 +117,8 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.guarded.ServeHTTP(w, r)
 }
 
-// panicked answers with the page of a defect, and logs the panic. A page or stream that has begun is
-// cut off, by net/http's own way to do so.
+// panicked logs a panic and writes the page for internal errors. If the response has already begun, panicked
+// aborts it with http.ErrAbortHandler.
 func (s *Site) panicked(w http.ResponseWriter, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
@@ -129,9 +131,9 @@ func (s *Site) panicked(w http.ResponseWriter, r *http.Request, p any) {
 	s.draw(w, s.visitOf(w, r), errBroken.View())
 }
 
-// guard does what all pages have in common before one of them is asked: it keeps other sites'
-// requests and, without TLS, other machines out. Assets are the same for everybody, and the page that
-// says so needs them.
+// guard returns a handler that rejects other sites' requests before it calls next. Without TLS, it also rejects
+// requests from other machines, except for assets. Assets are public, and the page that explains the rejection
+// needs them.
 func (s *Site) guard(next http.Handler) (http.Handler, error) {
 	cross := http.NewCrossOriginProtection()
 	if u, err := url.Parse(s.Options.URL); err == nil && u.Host != "" {
@@ -159,8 +161,8 @@ var (
 	}
 )
 
-// fromHere reports whether a request comes from this machine, and asks for it by a name that no
-// other site can have.
+// fromHere reports whether a request comes from this machine and names a host that no other site can use,
+// localhost or a loopback address.
 func fromHere(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {

@@ -17,31 +17,31 @@ import (
 	"quotad/internal/plans"
 )
 
-// A Visit is one request of a page by somebody who may open it.
+// A Visit is one page request by a visitor who may open the page.
 type Visit struct {
 	R       *http.Request
-	W       http.ResponseWriter // for cookies; views are what writes it
+	W       http.ResponseWriter // for cookies only; views write the response
 	Site    *Site
 	API     *client.Client
-	Session *Session   // nil for anyone
-	Form    url.Values // of a POST
+	Session *Session   // nil if the page needs no session
+	Form    url.Values // of a POST request
 	As      Identity
 	Look    Look
-	Key     string // the customer's whom the page is about: the session's, or for staff the address's
+	Key     string // key of the page's customer, from the session or, for staff, from the address
 	about   *client.Customer
-	Zone    *time.Location // of all times of the page: that customer's, or UTC
+	Zone    *time.Location // zone of all times on the page: the customer's, or UTC
 	mu      sync.Mutex
-	kept    map[string]any // see askOnce
+	kept    map[string]any // cache of askOnce
 
-	RequestID string // which the answer has already; empty: none
+	RequestID string // as in the response's header; empty if there is none
 
-	Customer *client.Customer // of a session of the portal
+	Customer *client.Customer // the portal session's customer
 }
 
-// A Look is what a link into the portal says of its pages.
+// A Look contains the settings that a link into the portal carries for the portal's pages.
 type Look struct{ Theme, Back, Embed string }
 
-// Ctx is the context of the visit's requests to the API: it says for whom they are.
+// Ctx returns the context for the visit's API requests. The context carries the visitor's identity.
 func (v *Visit) Ctx() context.Context {
 	if v.As == (Identity{}) {
 		return v.R.Context()
@@ -49,7 +49,8 @@ func (v *Visit) Ctx() context.Context {
 	return v.ctx(v.As)
 }
 
-// AsSupport is Ctx of what a customer may tell, and not only read.
+// AsSupport returns a context like Ctx, but with the scope support, for API requests with which a customer
+// writes data.
 func (v *Visit) AsSupport() context.Context {
 	as := v.As
 	as.Scope = plans.ScopeSupport
@@ -61,15 +62,15 @@ func (v *Visit) ctx(as Identity) context.Context {
 	return v.Site.Options.As(v.R.Context(), as)
 }
 
-// portalIdentity is whom the portal asks the API for. The paths that it asks for are built with
-// the session's customer and never with one of a request.
+// portalIdentity is the identity of the portal's API requests. Their paths contain the session's customer and
+// never a customer from the request.
 var portalIdentity = Identity{Scope: plans.ScopeRead, KeyID: "portal", KeyName: "portal"}
 
 func (s *Site) visitOf(w http.ResponseWriter, r *http.Request) *Visit {
 	return &Visit{R: r, W: w, RequestID: w.Header().Get("X-Request-Id"), Site: s, API: s.Options.API, Zone: time.UTC}
 }
 
-// Begin finds out who asks for a page, and whether they may.
+// Begin identifies the visitor of a page and reports an error if the visitor may not open the page.
 func (s *Site) Begin(who Who, w http.ResponseWriter, r *http.Request) (v *Visit, err error) {
 	v = s.visitOf(w, r)
 	if !IsText(r.URL.Path) || !IsText(r.URL.RawQuery) {
@@ -96,12 +97,12 @@ func (s *Site) Begin(who Who, w http.ResponseWriter, r *http.Request) (v *Visit,
 	return v, err
 }
 
-// IsText reports whether all of it is UTF-8, without the character U+0000, as the API takes it.
+// IsText reports whether all strings are valid UTF-8 without the character U+0000, as the API requires.
 func IsText(all ...string) bool {
 	return !slices.ContainsFunc(all, func(s string) bool { return !utf8.ValidString(s) || strings.ContainsRune(s, 0) })
 }
 
-// meet reads who the session's customer is.
+// meet reads the session's customer from the API.
 func (v *Visit) meet() error {
 	who, _, err := v.API.Customer(v.Ctx(), v.Key)
 	if err != nil {
@@ -111,7 +112,7 @@ func (v *Visit) meet() error {
 	return v.SetClock(&who)
 }
 
-// SetClock makes a customer's clock the page's: the time zone, and the test clock where there is one.
+// SetClock sets the customer whose time zone and test clock, if any, apply to the page.
 func (v *Visit) SetClock(who *client.Customer) error {
 	zone, err := calendar.Location(who.Timezone)
 	if err == nil {
@@ -120,11 +121,11 @@ func (v *Visit) SetClock(who *client.Customer) error {
 	return err
 }
 
-// OnTestClock reports whether the page is about a customer who lives by a test clock.
+// OnTestClock reports whether the page's customer uses a test clock.
 func (v *Visit) OnTestClock() bool { return v.about != nil && v.about.TestClock != nil }
 
-// Now is the page's present: what the test clock of the customer shows whom the page is about, or
-// the database's time. The API tells no clock of an archived customer.
+// Now returns the page's present time: the test clock's time for a customer on a test clock, otherwise the
+// database's time. The API returns no clock for an archived customer, so the database's time applies then, too.
 func (v *Visit) Now() (time.Time, error) {
 	if v.OnTestClock() {
 		if q, err := v.API.Quota(v.Ctx(), v.Key, nil); err == nil {
@@ -135,7 +136,7 @@ func (v *Visit) Now() (time.Time, error) {
 	return time.UnixMicro(us), err
 }
 
-// beginStaff looks the session's key up at each request: who revokes the key ends its sessions.
+// beginStaff reads the session's key at each request, so revoking a key ends the key's sessions.
 func (s *Site) beginStaff(v *Visit) (err error) {
 	if v.Session, err = s.Find(v.R, s.Sessions.Admin); err != nil {
 		return err
@@ -152,10 +153,11 @@ func (s *Site) beginStaff(v *Visit) (err error) {
 	return err
 }
 
-// Of is a path of the API below the customer whom the page is about.
+// Of returns the API path of rest below the page's customer.
 func (v *Visit) Of(rest string) string { return "/v1/customers/" + Segment(v.Key) + rest }
 
-// Beside makes a part of a page while others are made. A part that fails, or panics, fails alone.
+// Beside runs do, which makes a part of a page, concurrently with other parts. If do fails or panics, Beside
+// logs the failure and calls without; the other parts are unaffected.
 func (v *Visit) Beside(all *sync.WaitGroup, part string, do func() error, without func()) {
 	all.Go(func() {
 		var err error
@@ -181,5 +183,5 @@ func (v *Visit) Note(part string, err error) {
 	v.Site.Options.Log.Warn("part of a page cannot be shown", "request_id", v.RequestID, "part", part, "path", v.R.URL.Path, "error", err)
 }
 
-// Segment is a name as a part of a path.
+// Segment returns a name escaped as one segment of a path.
 func Segment(name string) string { return url.PathEscape(name) }
