@@ -1,5 +1,5 @@
-// Package admin owns the pages of those who have a key, and the editor of plans. To add a page: a
-// template, a method that makes its view, and a line in pages.
+// Package admin owns the pages for holders of a key, and the plan editor. To add a page, add a template, a
+// method that makes its view, and a line in pages.
 package admin
 
 import (
@@ -15,10 +15,10 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// A visit is one request of a page of theirs.
+// A visit is one request of an admin page.
 type visit struct{ *page.Visit }
 
-// pages are all of them.
+// pages lists all admin pages.
 var pages = []struct {
 	pattern string
 	who     page.Who
@@ -88,14 +88,14 @@ var pages = []struct {
 	{"GET /admin/plans/{key}/versions", page.Staff, (*visit).planVersions},
 }
 
-// Add adds the pages to a site.
+// Add adds the admin pages to a site.
 func Add(site *page.Site) {
 	for _, p := range pages {
 		site.Add(p.pattern, p.who, func(v *page.Visit) (*page.View, error) { return p.show(&visit{v}) })
 	}
 }
 
-// Functions are those of the templates of these pages.
+// Functions are the template functions of the admin pages.
 var Functions = template.FuncMap{"input": inputOf, "words": optionText, "day": dayOf}
 
 type signInData struct{ To, Wrong string }
@@ -108,7 +108,7 @@ func signInView(status int, data signInData) *page.View {
 	return &page.View{Status: status, Sheet: "sign-in", Layout: "plain", Title: "Sign in", Data: data}
 }
 
-// signIn begins a session of a key. The secret is not kept.
+// signIn starts a session for a key. The key's secret is not stored.
 func (v *visit) signIn() (*page.View, error) {
 	to, secret := adminPath(v.Form.Get("to")), strings.TrimSpace(v.Form.Get("key"))
 	key, status, detail := v.Site.Options.SignIn(v.R, secret)
@@ -125,7 +125,7 @@ func (v *visit) signIn() (*page.View, error) {
 	return &page.View{To: to}, err
 }
 
-// adminPath is where one goes after signing in: a page of the site, never another site.
+// adminPath returns the redirect target after signing in, which is always a page of this site.
 func adminPath(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/admin/") || strings.HasPrefix(u.Path, "/admin/sign") {
@@ -142,5 +142,5 @@ func (v *visit) signOut() (*page.View, error) {
 
 func (v *visit) toAdmin() (*page.View, error) { return &page.View{To: "/admin"}, nil }
 
-// paper is an invoice as a file.
+// paper returns an invoice as a file.
 func (v *visit) paper() (*page.View, error) { return parts.Paper(v.Visit) }

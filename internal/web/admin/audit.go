@@ -45,10 +45,10 @@ func (v *visit) audit() (*page.View, error) {
 	return sheet.shownAs("Audit", "audit"), nil
 }
 
-// maxBrief bounds what a list shows of a document, in bytes.
+// maxBrief bounds the size in bytes of a document that a list shows.
 const maxBrief = 4000
 
-// brief is a document on several lines.
+// brief returns a document formatted on several lines.
 func brief(document jsontext.Value) string {
 	if len(document) == 0 || document.Kind() == 'n' {
 		return "–"
@@ -63,7 +63,7 @@ func brief(document jsontext.Value) string {
 	return string(text)
 }
 
-// refusedSearch shows a search with what was wrong with it.
+// refusedSearch shows the search form of a list with the API's error instead of results.
 func (v *visit) refusedSearch(sheet *staffPage, err error, title, tab string) (*page.View, error) {
 	f := &form{Fields: sheet.Search.Fields}
 	problem, told := page.ProblemOf(err)

@@ -14,7 +14,8 @@ import (
 
 func (v *visit) customerBilling() (*page.View, error) { return v.billingPage(nil) }
 
-// billingPage shows a customer's money. Parts that cannot be read fail alone.
+// billingPage shows a customer's billing. A section that cannot be read fails alone. back is a form with errors,
+// or nil.
 func (v *visit) billingPage(back *form) (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
@@ -32,7 +33,7 @@ func (v *visit) billingPage(back *form) (*page.View, error) {
 	sheet.Sections = v.together(v.costSection, func() section { return v.capSection(s, account.Currency, back) },
 		func() section { return v.accountSection(&account) }, v.creditSection, v.customerInvoices)
 	if back != nil && back.Name == "cap" {
-		back = nil // its section has it
+		back = nil // its section shows the form already
 	}
 	if v.isAdmin() && s.ArchivedAt == nil {
 		sheet.Sections = append(sheet.Sections, section{Title: "Credit, charge or correct", Forms: with(v.bookings(s, account.Currency), back)})
@@ -40,7 +41,7 @@ func (v *visit) billingPage(back *form) (*page.View, error) {
 	return sheet.shownAs(s.title(), "customers"), nil
 }
 
-// together makes sections at the same time.
+// together makes sections concurrently.
 func (v *visit) together(sections ...func() section) []section {
 	made := make([]section, len(sections))
 	var all sync.WaitGroup
@@ -120,7 +121,7 @@ func (v *visit) customerInvoices() section {
 	return section{Title: "Invoices", Table: v.invoiceTable(list.Items, v.Next(list.NextCursor))}
 }
 
-// bookings are the forms that book money or units.
+// bookings returns the forms that record credits, charges and adjustments.
 func (v *visit) bookings(s *subject, currency string) []*form {
 	return []*form{creditForm(s, currency), withdrawForm(s, currency), chargeForm(s, currency), adjustmentForm(s)}
 }
@@ -162,7 +163,7 @@ func adjustmentForm(s *subject) *form {
 	}
 }
 
-// book sends one of the forms.
+// book submits one of the billing forms.
 func (v *visit) book(path string, make func(*subject, string) *form) (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {

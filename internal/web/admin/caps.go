@@ -7,7 +7,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// capForm caps what a meter may cost a customer.
+// capForm returns the form that caps the cost of a meter for a customer.
 func capForm(s *subject, currency string) *form {
 	return &form{
 		Name: "cap", Title: "Cap a meter", Action: s.here("/caps"), Button: "Cap", Class: "primary",
@@ -18,7 +18,8 @@ func capForm(s *subject, currency string) *form {
 	}
 }
 
-// capSection is the section of a customer's caps. A form that came back is in it.
+// capSection returns the section of a customer's caps. If the cap form was submitted with errors, back is that
+// form and the section shows it.
 func (v *visit) capSection(s *subject, currency string, back *form) section {
 	list, err := v.API.Caps(v.Ctx(), v.Key)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// A subject is the customer that a page of the admins is about.
+// A subject is the customer of an admin page.
 type subject struct {
 	client.Customer
 	etag string
-	zone *time.Location // the customer's
+	zone *time.Location // the customer's zone
 }
 
-// subject reads the customer whom the address names. From then on paths of the visit are that
-// customer's, and times are by that customer's zone.
+// subject reads the customer whose key is in the address, and sets the customer's API path and time zone for the
+// rest of the visit.
 func (v *visit) subject() (*subject, error) {
 	v.Key = v.R.PathValue("key")
 	who, etag, err := v.API.Customer(v.Ctx(), v.Key)
@@ -32,8 +32,8 @@ func (v *visit) subject() (*subject, error) {
 	return s, err
 }
 
-// setClockOf makes a customer's clock the page's, by the key that the page knows the customer by. Of a
-// customer who was erased papers stay; their times are by UTC.
+// setClockOf applies the time zone and test clock of the customer with the key to the page. An erased customer's
+// invoices remain, and their times are shown in UTC.
 func (v *visit) setClockOf(key string) error {
 	v.Key = key
 	who, _, err := v.API.Customer(v.Ctx(), v.Key)
@@ -46,10 +46,10 @@ func (v *visit) setClockOf(key string) error {
 	return v.SetClock(&who)
 }
 
-// here is the address of a page of the customer.
+// here returns the address of one of the customer's admin pages.
 func (s *subject) here(rest string) string { return "/admin/customers/" + page.Segment(s.Key) + rest }
 
-// page is what all pages of a customer have.
+// page returns the common parts of all pages of a customer. open is the address suffix of the current page.
 func (v *visit) page(s *subject, open string) *staffPage {
 	p := &staffPage{
 		Crumbs: []page.Link{{Text: "Customers", URL: "/admin/customers"}}, Done: v.doneHere(),
@@ -74,7 +74,8 @@ func (s *subject) title() string { return cmp.Or(s.Name, s.Key) }
 
 func (v *visit) customer() (*page.View, error) { return v.limitsPage(nil) }
 
-// limitsPage shows how a customer stands, shadows too, and the overrides.
+// limitsPage shows a customer's limits, including shadow limits, and the customer's overrides. back is a form
+// with errors, or nil.
 func (v *visit) limitsPage(back *form) (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
@@ -100,7 +101,7 @@ func (v *visit) limitsPage(back *form) (*page.View, error) {
 	return sheet.shownAs(s.title(), "customers"), nil
 }
 
-// suspensionForm suspends a customer.
+// suspensionForm returns the form that suspends a customer.
 func suspensionForm(s *subject) *form {
 	return &form{
 		Name: "suspend", Title: "Suspend the customer", Action: s.here("/suspension"), Button: "Suspend", Class: "danger",
@@ -109,7 +110,7 @@ func suspensionForm(s *subject) *form {
 	}
 }
 
-// suspension is the section by which admins suspend a customer, or end its suspension.
+// suspension returns the section in which admins suspend or resume a customer.
 func (v *visit) suspension(s *subject, back *form) section {
 	part := section{Title: "Suspension", Note: "The customer is not suspended."}
 	if is := s.Suspension; is != nil {
@@ -141,13 +142,13 @@ func (v *visit) resume() (*page.View, error) {
 	return v.press(func() error { return v.API.Resume(v.Ctx(), v.Key) }, "/admin/customers/"+page.Segment(v.Key)+"?done=resumed")
 }
 
-// openPortal makes a link for the customer's portal, and goes there. The audit has it.
+// openPortal creates a link to the customer's portal and redirects to it. The audit log records the link.
 func (v *visit) openPortal() (*page.View, error) {
 	made, err := v.API.OpenPortal(v.Ctx(), &client.PortalRequest{Customer: v.R.PathValue("key"), Theme: "auto"})
 	return &page.View{To: made.URL}, err
 }
 
-// customerUsage shows a customer's usage as the customer sees it.
+// customerUsage shows a customer's usage as the customer sees it in the portal.
 func (v *visit) customerUsage() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
@@ -204,7 +205,7 @@ func (v *visit) settingsPage(s *subject, f *form) (*page.View, error) {
 	return sheet.shownAs(s.title(), "customers"), nil
 }
 
-// kept are the members of the customer that no form says.
+// kept returns the members of the customer that no form contains.
 func (s *subject) kept() map[string]any {
 	keep := map[string]any{"billing_anchor": s.BillingAnchor, "metadata": s.Metadata, "features": s.Features}
 	if s.TestClock != nil {
@@ -213,7 +214,7 @@ func (s *subject) kept() map[string]any {
 	return keep
 }
 
-// saveCustomer writes what the form says over what the customer is; the rest stays.
+// saveCustomer updates the customer's members that the form contains, and keeps all other members.
 func (v *visit) saveCustomer() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A way is when a change of plan counts.
+// A way is one of the possible times at which a change of plan can take effect, with its texts on the page.
 type way struct {
-	change string // as the API calls it: of a customer's PUT, or what a scheduled change waits for
+	change string // value of the API's change, or of a scheduled change's when
 	title  string
 	note   string
 	button string
 	ask    string
 }
 
-// scheduled reports whether the change waits.
+// scheduled reports whether the change takes effect later, as a scheduled change.
 func (w *way) scheduled() bool { return w.change == "period_end" || w.change == "base_end" }
 
-// waysOf are those that a change from a plan has. end is when the running billing period ends; empty:
-// there is none.
+// waysOf returns the possible ways to change from one plan to another. end is the end of the running billing
+// period, or empty if there is no period.
 func waysOf(now, next *client.Plan, end string) []way {
 	name := "“" + cmp.Or(next.Name, next.Key) + "”"
 	at := "the end of the billing period"
@@ -62,10 +62,11 @@ func waysOf(now, next *client.Plan, end string) []way {
 	return all
 }
 
-// name is that of its form.
+// name returns the name of the way's form.
 func (w *way) name() string { return "way-" + w.change }
 
-// form is the button that does it, for the customer as the page shows it.
+// form returns the way's button, which changes the plan only if the customer is unchanged since the page was
+// shown.
 func (w *way) form(s *subject) *form {
 	member := "change"
 	if w.scheduled() {
@@ -84,8 +85,8 @@ func (w *way) form(s *subject) *form {
 
 func (v *visit) customerPlan() (*page.View, error) { return v.planPage(v.R.URL.Query(), nil) }
 
-// planPage shows the plan of a customer and what is scheduled. Of a plan that was chosen it shows the
-// ways to it, and what each costs.
+// planPage shows a customer's plan and the scheduled change. If another plan was chosen, planPage also shows
+// each way to change to that plan and the cost of each way.
 func (v *visit) planPage(chosen url.Values, back *form) (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
@@ -127,7 +128,7 @@ func (v *visit) planPage(chosen url.Values, back *form) (*page.View, error) {
 	return shown, nil
 }
 
-// ways are the section where a plan is chosen, and one for each way to the chosen one.
+// ways returns the section for choosing a plan, and one section for each way to change to the chosen plan.
 func (v *visit) ways(s *subject, now *client.Plan, chosen url.Values, back *form) (all []section, status int) {
 	ask := section{Title: "Change the plan", Note: "Choose a plan to see each way to it. Nothing is changed yet.", Search: v.planSearch(chosen)}
 	if chosen.Get("plan") == "" {
@@ -145,7 +146,7 @@ func (v *visit) ways(s *subject, now *client.Plan, chosen url.Values, back *form
 		{Term: "To", Text: cmp.Or(next.Name, next.Key) + ", version " + words.Number(int64(next.Version))},
 		{Term: "Base price", Text: parts.BasePrice(next)},
 	}
-	if is, err := v.API.Upcoming(v.Ctx(), v.Key, nil); err == nil { // nobody may be billed
+	if is, err := v.API.Upcoming(v.Ctx(), v.Key, nil); err == nil { // an error means that the customer may not be billed
 		end = v.instant(&is.PeriodEnd).Text
 		ask.Facts = append(ask.Facts, parts.Fact{Term: "Next invoice as it is", Text: words.Money(is.TotalMinor, is.Currency)},
 			parts.Fact{Term: "Period ends", Text: end})
@@ -162,14 +163,14 @@ func (v *visit) ways(s *subject, now *client.Plan, chosen url.Values, back *form
 	return append(all, v.together(made...)...), 0
 }
 
-// planSearch is the form by which a plan is chosen.
+// planSearch returns the form for choosing a plan.
 func (v *visit) planSearch(chosen url.Values) *search {
 	plan := field{Name: "plan", Label: "Plan", Kind: kindText, Value: chosen.Get("plan")}
 	list, err := v.API.Plans(v.Ctx(), url.Values{"limit": {"1000"}})
 	switch {
 	case err != nil:
 		v.Note("the plans", err)
-	case list.NextCursor == nil: // more than that are too many to choose from
+	case list.NextCursor == nil: // a longer list of plans is too long for a select
 		plan.Kind = kindSelect
 		for i := range list.Items {
 			p := &list.Items[i]
@@ -179,7 +180,8 @@ func (v *visit) planSearch(chosen url.Values) *search {
 	return &search{[]field{plan, {Name: "plan_version", Label: "Pinned version, or none", Kind: kindNumber, Value: chosen.Get("plan_version")}}}
 }
 
-// chosenPlan is the plan that a form names: the version that is pinned, or the newest one.
+// chosenPlan returns the plan that a form names, in the pinned version or else the newest version. wrong is the
+// error to show, if any.
 func (v *visit) chosenPlan(chosen url.Values) (plan *client.Plan, pin *int, wrong string) {
 	path := "/v1/plans/" + page.Segment(chosen.Get("plan"))
 	if typed := strings.TrimSpace(chosen.Get("plan_version")); typed != "" {
@@ -204,7 +206,7 @@ func (v *visit) chosenPlan(chosen url.Values) (plan *client.Plan, pin *int, wron
 	return plan, pin, ""
 }
 
-// waySection is one way with what it costs, and the button that does it.
+// waySection returns the section of a way, with the cost of the change and its button.
 func (v *visit) waySection(s *subject, w *way, chosen url.Values, pin *int, back *form) section {
 	part := section{Title: w.title, Note: w.note}
 	f := w.form(s)
@@ -239,7 +241,7 @@ func (v *visit) waySection(s *subject, w *way, chosen url.Values, pin *int, back
 	return part
 }
 
-// changePlan does what the button of a way says, if the customer is still as the page showed it.
+// changePlan changes the plan in the submitted way if the customer is unchanged since the page was shown.
 func (v *visit) changePlan() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 func (v *visit) customers() (*page.View, error) { return v.customersPage(customerForm(nil)) }
 
-// customerForm makes a customer, or changes one.
+// customerForm returns the form that creates a customer, or that changes an existing customer.
 func customerForm(who *client.Customer) *form {
 	f := &form{Name: "customer", Title: "New customer", Action: "/admin/customers", Button: "Make the customer", Class: "primary"}
 	fields := []field{
@@ -63,7 +63,7 @@ func (v *visit) customersPage(f *form) (*page.View, error) {
 	return sheet.shownAs("Customers", "customers"), nil
 }
 
-// customerChip marks a customer that is not an ordinary one.
+// customerChip returns the mark of a customer with an unusual state, or nil.
 func customerChip(c *client.Customer) *parts.Chip {
 	switch {
 	case c.ArchivedAt != nil:

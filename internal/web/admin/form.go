@@ -17,20 +17,20 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A form is fields that become the JSON body of one request of the API. What the API says is
-// wrong with a member stands beside the field of its name.
+// A form is a set of fields that become the JSON body of one API request. If the API reports an error for a
+// member, the form shows the error beside the field of the same name.
 type form struct {
-	Name   string // unique on its page
+	Name   string // unique on the page
 	Title  string
 	Note   string
 	Action string
 	Button string
-	Class  string // of the button
-	Open   bool   // it is shown unfolded
-	Ask    string // what is asked before it is done; empty: nothing is
-	Sure   string // the button that says yes to that
+	Class  string // CSS class of the button
+	Open   bool   // shown unfolded
+	Ask    string // question to confirm; if empty, there is no confirmation
+	Sure   string // text of the button that confirms
 	Fields []field
-	Wrong  string // what no field can say
+	Wrong  string // errors that belong to no field
 }
 
 // A field is one input. Kind is one of the kinds below.
@@ -38,8 +38,8 @@ type field struct {
 	Name, Label, Kind, Value, Help, Wrong string
 	Options                               []option
 	Optional                              bool
-	Currency                              string         // of money
-	Zone                                  *time.Location // of an instant that is typed
+	Currency                              string         // for money
+	Zone                                  *time.Location // for an instant
 }
 
 type option struct{ Value, Text string }
@@ -49,15 +49,15 @@ const (
 	kindText     = "text"
 	kindNumber   = "number"         // a whole number
 	kindMoney    = "money"          // a decimal in major units, sent as minor units
-	kindInstant  = "datetime-local" // by the field's zone
+	kindInstant  = "datetime-local" // in the field's zone
 	kindSelect   = "select"
 	kindCheck    = "checkbox"
 	kindHidden   = "hidden"
-	kindLines    = "textarea" // an array of texts, one a line
+	kindLines    = "textarea" // an array of strings, one for each line
 	maxFieldSize = 20_000
 )
 
-// fill puts what was typed into the fields.
+// fill sets the values of the fields to the submitted values.
 func (f *form) fill(typed url.Values) {
 	for i := range f.Fields {
 		f.Fields[i].Value = typed.Get(f.Fields[i].Name)
@@ -65,7 +65,7 @@ func (f *form) fill(typed url.Values) {
 	f.Open = true
 }
 
-// body makes the JSON members of what was typed. It reports whether all fields can be read.
+// body returns the JSON members of the submitted fields. It reports whether all fields are valid.
 func (f *form) body() (members map[string]any, ok bool) {
 	members, ok = map[string]any{}, true
 	for i := range f.Fields {
@@ -81,7 +81,7 @@ func (f *form) body() (members map[string]any, ok bool) {
 	return members, ok
 }
 
-// read is the member that a field stands for; nil where it is left out.
+// read returns the field's JSON value, or nil if the value is omitted. wrong is the error of an invalid value.
 func (d *field) read() (value any, wrong string) {
 	typed := strings.TrimSpace(d.Value)
 	switch {
@@ -120,13 +120,13 @@ func (d *field) read() (value any, wrong string) {
 	return typed, ""
 }
 
-// instantField is a field with a date and a time by a zone, which its label names.
+// instantField returns an optional field for a date and time in a zone, which the label names.
 func instantField(name, label string, zone *time.Location) field {
 	return field{Name: name, Label: label + ", " + zone.String(), Kind: kindInstant, Zone: zone, Optional: true}
 }
 
-// readInstant reads a date and a time as RFC 3339. Without an offset it is what a clock of the zone
-// shows.
+// readInstant parses a date and time and returns it as RFC 3339. Without an offset, typed is a wall-clock time
+// in zone.
 func readInstant(typed string, zone *time.Location) (rfc3339 string, ok bool) {
 	if at, err := time.Parse(time.RFC3339, typed); err == nil {
 		return at.UTC().Format(time.RFC3339), true
@@ -141,8 +141,8 @@ func readInstant(typed string, zone *time.Location) (rfc3339 string, ok bool) {
 	return time.UnixMicro(wall.Instant(zone)).UTC().Format(time.RFC3339), true
 }
 
-// minorUnits reads a decimal in major units of a currency. It takes no more digits after the
-// point than the currency has, and rounds nothing.
+// minorUnits parses a decimal in major units of a currency. It never rounds, and rejects more digits after the
+// point than the currency has.
 func minorUnits(typed, currency string) (int64, bool) {
 	digits, known := plans.Exponent(currency)
 	whole, fraction, _ := strings.Cut(typed, ".")
@@ -153,8 +153,8 @@ func minorUnits(typed, currency string) (int64, bool) {
 	return n, err == nil
 }
 
-// tell puts the API's problem beside the fields that it is about. It reports false for a problem that
-// is not the form's.
+// tell adds the API's errors to the fields that they concern. It reports false for a problem that the form did
+// not cause.
 func (f *form) tell(problem *client.Problem) bool {
 	if problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusForbidden {
 		return false
@@ -175,19 +175,19 @@ func (f *form) tell(problem *client.Problem) bool {
 	return true
 }
 
-// A post is a form that was sent: where its request goes, and where the browser goes then.
+// A post is a submitted form with its API request and the address to which the browser is redirected.
 type post struct {
 	form   *form
 	method string
-	path   func(members map[string]any) string // takes the members out that stand in the path
+	path   func(members map[string]any) string // removes the members that become part of the path
 	header http.Header
-	add    map[string]any // members that are no fields
-	answer any            // what the answer is decoded into; nil: nothing
+	add    map[string]any // members without a field
+	answer any            // destination of the decoded response, or nil
 	to     string
 }
 
-// send asks the API for what a form says. A form with a fault comes back as not ok, with the
-// fault in it and the status of the page that shows it.
+// send sends the API request of a submitted form. If a value is invalid, send returns the HTTP status for the
+// page that shows the form again, and sets the errors in the form. Otherwise, status is 200.
 func (v *visit) send(p post) (status int, err error) {
 	p.form.fill(v.Form)
 	members, ok := p.form.body()
@@ -203,12 +203,12 @@ func (v *visit) send(p post) (status int, err error) {
 	return http.StatusOK, err
 }
 
-// at is a path that no field stands in.
+// at returns a path function for a path that contains no field.
 func at(path string) func(map[string]any) string {
 	return func(map[string]any) string { return path }
 }
 
-// named is a path that ends with a field.
+// named returns a path function for a path that ends with the value of a field.
 func named(path, name string) func(map[string]any) string {
 	return func(members map[string]any) string {
 		last, _ := members[name].(string)
@@ -217,7 +217,7 @@ func named(path, name string) func(map[string]any) string {
 	}
 }
 
-// An input is a field with the id that its label names.
+// An input is a field with the HTML id that its label refers to.
 type input struct {
 	ID    string
 	Field field

@@ -14,30 +14,30 @@ import (
 	"quotad/internal/web/words"
 )
 
-// homeData is the first page of the admin pages: is the service well, and what was done last. Each
-// part can fail alone.
+// homeData is the data of the first admin page, which shows the state of the service and the latest changes.
+// Each part can fail alone.
 type homeData struct {
 	AsOf     string
-	Said     string   // is all well
-	More     string   // what else to know first
-	Concerns []string // what somebody should look at
+	Said     string   // summary of the service's state
+	More     string   // further important facts
+	Concerns []string // problems that need attention
 	Figures  []figure
 	Fullest  fullestData
 	Nodes    section
 	Books    section
-	Changes  *section // nil: not for this scope
+	Changes  *section // nil if the key's scope does not include it
 }
 
 // A figure is a card with one number.
 type figure struct {
 	ID, Title, Rule string
-	Failed          string // instead of the rest
+	Failed          string // error shown instead of the other members
 	Value, Unit     string
-	Used, Of        int64 // a bar; Of 0: there is none
+	Used, Of        int64 // a bar; if Of is 0, there is no bar
 	Facts           []parts.Fact
 }
 
-// fullestData are the customers who have used most of a limit.
+// fullestData contains the customers who have used the largest part of a limit.
 type fullestData struct {
 	Failed, Note string
 	Rows         []fullestRow
@@ -50,7 +50,7 @@ type fullestRow struct {
 	Chip               parts.Chip
 }
 
-// home asks for the parts at the same time.
+// home queries the parts of the page concurrently.
 func (v *visit) home() (*page.View, error) {
 	data := &homeData{}
 	var all sync.WaitGroup
@@ -91,10 +91,10 @@ func (v *visit) lastChanges(list *client.List[client.Audit]) section {
 	return section{Title: "Last changes", Table: t, Links: []page.Link{{Text: "All changes", URL: "/admin/audit"}}}
 }
 
-// overviewParts are the parts of an overview that the API may leave out.
+// overviewParts are the parts that the API may omit from an overview.
 var overviewParts = []string{"decisions", "nodes", "database", "fullest"}
 
-// showOverview shows what was read. read is false where nothing was.
+// showOverview fills data from the overview. read is false if the overview could not be read.
 func (v *visit) showOverview(data *homeData, o *client.Overview, read bool) {
 	if read {
 		data.AsOf = o.At.In(v.Zone).Format("15:04:05")
@@ -161,7 +161,7 @@ func databaseFigure(o *client.Overview) figure {
 		return f
 	}
 	d := o.Database
-	version, _, _ := strings.Cut(d.Version, " ") // after it some say who packed it
+	version, _, _ := strings.Cut(d.Version, " ") // some packages append their vendor after a space
 	f.Rule, f.Value, f.Unit = "PostgreSQL "+version, words.Sized(d.SizeBytes), "on disk"
 	f.Used, f.Of = int64(d.Connections), int64(d.MaxConnections)
 	f.fact("Connections", fmt.Sprintf("%s of %s", words.Number(f.Used), words.Number(f.Of)))
@@ -196,7 +196,7 @@ func (v *visit) fullest(o *client.Overview) (data fullestData) {
 		data.Note += fmt.Sprintf(" Judged were the %s counters that were charged last, of %s that were looked at.", words.Number(int64(f.Judged)),
 			words.Number(f.Counters))
 	}
-	names, _ := v.Meters() // without them the keys have to do
+	names, _ := v.Meters() // without names, the page shows keys
 	for _, item := range f.Items {
 		row := fullestRow{
 			Customer: item.Name, Key: item.Customer, URL: "/admin/customers/" + page.Segment(item.Customer),
@@ -217,7 +217,7 @@ func (v *visit) fullest(o *client.Overview) (data fullestData) {
 	return data
 }
 
-// nodeMarks are how states look.
+// nodeMarks maps the states of nodes to the CSS classes of their marks.
 var nodeMarks = map[string]string{"ready": "good", "silent": "bad", "degraded": "high"}
 
 func (v *visit) nodes(o *client.Overview) section {

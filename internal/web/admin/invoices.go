@@ -125,7 +125,7 @@ func (v *visit) invoicePage(back *form) (*page.View, error) {
 	return sheet.shownAs(title, "invoices"), nil
 }
 
-// lineTable has the lines of an invoice.
+// lineTable returns the table of an invoice's lines.
 func (v *visit) lineTable(n *client.Invoice) *table {
 	t := &table{Caption: "Lines", Head: []column{
 		{Text: "Line"},
@@ -143,7 +143,7 @@ func (v *visit) lineTable(n *client.Invoice) *table {
 	return t
 }
 
-// papers are links to the files of an invoice.
+// papers returns links to the files of an invoice.
 func papers(id string) []page.Link {
 	file := "/admin/invoices/file/" + page.Segment(id)
 	return []page.Link{{Text: "As a page to print", URL: file + ".html"}, {Text: "PDF", URL: file + ".pdf"}, {Text: "CSV", URL: file + ".csv"}}
@@ -165,7 +165,7 @@ func sums(n *client.Invoice, zone *time.Location) []parts.Fact {
 	return facts
 }
 
-// invoiceForms are what can be done with an invoice of that status.
+// invoiceForms returns the forms that are possible for the invoice's status.
 func (v *visit) invoiceForms(n *client.Invoice) []*form {
 	here := v.invoiceURL()
 	var all []*form
@@ -225,7 +225,7 @@ func (v *visit) voidInvoice() (*page.View, error) {
 	}, v.invoicePage)
 }
 
-// creditInvoice gathers the lines' fields into the lines of the note.
+// creditInvoice creates a credit note whose lines come from the form's fields, one field for each invoice line.
 func (v *visit) creditInvoice() (*page.View, error) {
 	n, err := v.API.Invoice(v.Ctx(), v.R.PathValue("id"))
 	if err != nil {

@@ -54,8 +54,8 @@ func (v *visit) keysPage(f *form) (*page.View, error) {
 	return sheet.shownAs("Keys", "keys"), nil
 }
 
-// makeKey shows the secret in its answer. It is stored nowhere, so it cannot be shown after a
-// redirect.
+// makeKey creates a key and shows its secret directly in the response. The secret is not stored, so no page
+// after a redirect could show it.
 func (v *visit) makeKey() (*page.View, error) {
 	f := keyForm()
 	var made client.NewKey
@@ -80,7 +80,7 @@ func (v *visit) makeKey() (*page.View, error) {
 	return shown, nil
 }
 
-// press does what a button without fields says.
+// press runs the action of a button without fields and redirects.
 func (v *visit) press(do func() error, to string) (*page.View, error) {
 	return &page.View{To: to}, do()
 }

@@ -13,11 +13,11 @@ import (
 	"quotad/internal/web/words"
 )
 
-// overrideForm sets a limit of one customer.
+// overrideForm returns the form that overrides a limit for one customer.
 func overrideForm(s *subject, limits []client.QuotaLimit) *form {
 	var choice []option
 	for i := range limits {
-		if limits[i].Name == model.CapName { // which no plan has
+		if limits[i].Name == model.CapName { // no plan contains the cap limit
 			continue
 		}
 		one := option{limits[i].Name, limits[i].Name + ", now " + words.Number(limits[i].Limit)}
@@ -37,7 +37,7 @@ func overrideForm(s *subject, limits []client.QuotaLimit) *form {
 	}}
 }
 
-// overrides is the section of a customer's overrides.
+// overrides returns the section of a customer's overrides.
 func (v *visit) overrides(s *subject, state *parts.Standing, back *form) section {
 	list, err := v.API.Overrides(v.Ctx(), v.Key, url.Values{"limit": {"1000"}})
 	if err != nil {

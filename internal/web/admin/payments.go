@@ -12,7 +12,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// paymentTable lists what was paid of an invoice, reversed payments too.
+// paymentTable returns the table of an invoice's payments, including reversed payments.
 func paymentTable(n *client.Invoice, zone *time.Location) *table {
 	t := &table{Caption: "Payments", Head: []column{{Text: "Payment"}, {Text: "When"}, {Text: "State"}, {Text: "Amount", Numeric: true}}}
 	all := slices.Concat(n.Payments, n.Reversed)
@@ -42,8 +42,8 @@ func referenceOf(p *client.Payment) string {
 	return *p.Reference
 }
 
-// voidable reports whether no payment keeps an invoice from being void: it is finalized, or credits alone
-// paid it.
+// voidable reports whether no payment prevents the invoice from being voided. The invoice must be finalized, or
+// be paid by credits alone.
 func voidable(n *client.Invoice) bool {
 	money := slices.ContainsFunc(n.Payments, func(p client.Payment) bool { return p.Kind == "payment" })
 	byCredits := n.Status == "paid" && n.Kind != "credit_note" && (n.CreditsMinor > 0 || n.PaidMinor > 0)
@@ -112,7 +112,7 @@ func (v *visit) reversePayment() (*page.View, error) {
 	return v.sent(post{form: reverseForm(v.invoiceURL(), &n), method: http.MethodPost, path: path, to: v.invoiceURL() + "?done=reversed"}, v.invoicePage)
 }
 
-// withdrawForm takes back what is left of a credit.
+// withdrawForm returns the form that withdraws the remaining amount of a credit.
 func withdrawForm(s *subject, currency string) *form {
 	return &form{
 		Name: "withdraw", Title: "Withdraw a credit", Action: s.here("/credits/withdraw"), Button: "Withdraw it", Class: "danger",

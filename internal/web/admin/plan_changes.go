@@ -8,12 +8,12 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A change is one difference between two plans, and what it does once it is published.
+// A change is one difference between two plans, with the effect of its publication.
 type change struct {
 	What, Was, Is, Does string
 }
 
-// What changes do, by the contract of plans.
+// The effects of changes, as the contract of plans specifies them.
 const (
 	doesAtOnce  = "at once for everyone on the plan who is not pinned"
 	doesAnew    = "the limit starts again for everyone when this is published"
@@ -22,7 +22,7 @@ const (
 	doesNothing = "from now on, on pages and invoices"
 )
 
-// changes lists what differs between two plans. was is nil where there was no plan.
+// changes returns the differences between two plans. was is nil if there was no plan before.
 func changes(was, is document) (all []change) {
 	if was == nil {
 		was = document{}
@@ -62,8 +62,8 @@ func changes(was, is document) (all []change) {
 	return all
 }
 
-// limitDoes says what it does to change a member of a limit. Some make it another limit, whose
-// bucket starts again.
+// limitDoes returns the effect of a change to a limit's member. Some changes create another limit, whose bucket
+// starts anew.
 func limitDoes(name string) string {
 	switch name {
 	case "+":
@@ -80,7 +80,7 @@ func limitDoes(name string) string {
 	return doesAtOnce
 }
 
-// listChanges compares the items of a list, which are told apart by one of their fields.
+// listChanges compares the items of a list. by is the field that identifies an item.
 func listChanges(before, after map[string]string, list, by string, fields []planField, does func(field string) string) (all []change) {
 	word := strings.TrimSuffix(list, "s")
 	was, is := places(before, list, by), places(after, list, by)
@@ -112,7 +112,7 @@ type placed struct {
 	at    map[string]int
 }
 
-// places says where the items of a list are, by the field that names them.
+// places returns the positions of the items in a list. by is the field that identifies an item.
 func places(typed map[string]string, list, by string) placed {
 	p := placed{at: map[string]int{}}
 	n, _ := strconv.Atoi(typed[list])
@@ -125,13 +125,13 @@ func places(typed map[string]string, list, by string) placed {
 	return p
 }
 
-// follows reports whether a field belongs to some algorithms only. It changes with the algorithm,
-// and that is told already.
+// follows reports whether a field belongs only to some algorithms. Such a field changes together with the
+// algorithm, whose own change is already listed.
 func (f *planField) follows() bool {
 	return f.Name == "align" || f.Name == "precision" || f.Name == "burst"
 }
 
-// inWords is what was typed in a field, as people read it.
+// inWords returns the typed value of a field as text for people.
 func (f *planField) inWords(typed string) string {
 	switch {
 	case f.Kind == asSelect && typed != "":

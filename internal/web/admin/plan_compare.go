@@ -9,10 +9,10 @@ import (
 	"quotad/internal/web/words"
 )
 
-// compareData is the comparison as the page shows it.
+// compareData is a comparison of plans as the page shows it.
 type compareData struct {
 	Asked string
-	Of    string // whose usage it is
+	Of    string // customer whose usage is compared
 	Rows  []compareRow
 	Notes []string
 }
@@ -83,7 +83,7 @@ func (v *visit) compareDraft(d *planPlayData) error {
 	return nil
 }
 
-// hows say beside a limit how its numbers were found.
+// hows maps the API's value of how to the note beside a limit that explains the source of the limit's numbers.
 var hows = map[string]string{
 	"by_hour": "played from the hours of usage", "spread": "played, with each hour’s units spread evenly",
 	"bounds": "shorter than an hour or per attribute: only bounds can be told", "unknown": "hours of usage do not show it",
@@ -99,7 +99,8 @@ func howOf(cells ...*client.CompareCell) (how string) {
 	return how
 }
 
-// whatDid is what a limit did, on one side or both. A soft one and a shadow refuse nothing.
+// whatDid returns the caption for the units that a limit refused or, for soft and shadow limits, which refuse
+// nothing, admitted.
 func whatDid(cells ...*client.CompareCell) string {
 	for _, c := range cells {
 		if c != nil && c.How != "admits" {
@@ -126,7 +127,7 @@ func between(r client.CompareRange, text func(int64) string) string {
 	return text(r.Least) + " to " + text(r.Most)
 }
 
-// difference is what changes from a to b, where both are known.
+// difference returns the difference b − a as text, or a dash if a or b is not exactly known.
 func difference(a, b client.CompareRange, text func(int64) string) string {
 	if a.Least != a.Most || b.Least != b.Most {
 		return "–"

@@ -13,7 +13,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// A document is a plan as the API takes it: JSON, with numbers as they were written.
+// A document is a plan in the API's JSON form, with numbers exactly as they were written.
 type document map[string]any
 
 func readDocument(raw []byte) (d document, err error) {
@@ -23,7 +23,7 @@ func readDocument(raw []byte) (d document, err error) {
 	return d, err
 }
 
-// pretty is the document for people who edit JSON.
+// pretty returns the document as indented JSON for editing.
 func (d document) pretty() string {
 	var b bytes.Buffer
 	encoder := stdjson.NewEncoder(&b)
@@ -35,7 +35,8 @@ func (d document) pretty() string {
 	return strings.TrimSpace(b.String())
 }
 
-// without is the document without what the API adds to a stored version.
+// without returns a copy of the document without the named members, such as members that the API adds to a
+// stored version.
 func (d document) without(names ...string) document {
 	d = maps.Clone(d)
 	for _, name := range names {
@@ -48,18 +49,18 @@ func (d document) without(names ...string) document {
 const (
 	asText     = "text"
 	asNumber   = "number" // a whole number
-	asMoney    = "money"  // minor units, shown in major ones
+	asMoney    = "money"  // minor units, shown in major units
 	asSelect   = "select"
-	asList     = "list"     // texts, one a line
-	asTiers    = "tiers"    // one a line: up to, unit price, flat price
-	asPercents = "percents" // whole ones, with commas between
+	asList     = "list"     // strings, one for each line
+	asTiers    = "tiers"    // one for each line: up to, unit price, flat price
+	asPercents = "percents" // whole percentages, separated by commas
 )
 
-// A planField is a field of the editor. Its name is the member's, as in the API's problems.
+// A planField is a field of the editor. Its name is the name of the JSON member, as in the API's problems.
 type planField struct {
 	Name, Label, Kind, Help string
-	Options                 []string // of a select; the first one is the default
-	More                    bool     // it is folded away while it is empty
+	Options                 []string // options of a select; the first option is the default
+	More                    bool     // folded while it is empty
 }
 
 var planFields = []planField{
@@ -109,7 +110,7 @@ var priceFields = []planField{
 	},
 }
 
-// fields lists what a document says by the fields' paths, as they are typed.
+// fields returns the document's values as text for inputs, by the paths of the fields.
 func (d document) fields() map[string]string {
 	typed, currency := map[string]string{}, textOf(d["currency"])
 	for _, f := range planFields {
@@ -128,7 +129,7 @@ func (d document) fields() map[string]string {
 	return typed
 }
 
-// planLists are the lists of a plan that the editor shows item by item.
+// planLists are the lists in a plan whose items the editor shows separately.
 var planLists = []struct {
 	name, item string
 	fields     []planField
@@ -147,7 +148,7 @@ func textOf(value any) string {
 	return ""
 }
 
-// show is a member as it is typed.
+// show returns a member's value as text for an input.
 func (f *planField) show(value any, currency string) string {
 	switch f.Kind {
 	case asMoney:
@@ -189,8 +190,8 @@ func showTiers(value any) string {
 	return strings.Join(lines, "\n")
 }
 
-// typedDocument makes a document of what was typed. Members that no field has come from before.
-// wrong has what cannot be a member at all.
+// typedDocument builds a document from the typed fields. Members without a field are copied from before. wrong
+// contains an error for each field that cannot become a member.
 func typedDocument(typed map[string]string, before document) (d document, wrong map[string]string) {
 	d, wrong = document{}, map[string]string{}
 	for _, name := range []string{"features", "apply_to"} {
@@ -225,7 +226,8 @@ func typedDocument(typed map[string]string, before document) (d document, wrong 
 	return d, wrong
 }
 
-// read is the member that was typed; nil: it is left out.
+// read returns the member's value from the typed text, or nil if the member is omitted. wrong is the error of an
+// invalid text.
 func (f *planField) read(typed, currency string) (value any, wrong string) {
 	if typed == "" {
 		if f.Kind == asList {
@@ -301,7 +303,7 @@ func readTiers(typed string) (any, string) {
 	return tiers, ""
 }
 
-// withoutItem is a copy of what was typed without the i-th item of a list.
+// withoutItem returns a copy of the typed fields without the item of a list at index gone.
 func withoutItem(typed map[string]string, list string, gone int) map[string]string {
 	n, _ := strconv.Atoi(typed[list])
 	if gone < 0 || gone >= n {
@@ -322,7 +324,7 @@ func withoutItem(typed map[string]string, list string, gone int) map[string]stri
 	return typed
 }
 
-// withDefaults are the fields of a document with what the API fills in where they are empty.
+// withDefaults returns the document's fields, and fills empty fields with the API's defaults.
 func (d document) withDefaults() map[string]string {
 	typed := d.fields()
 	or := func(path, value string) {

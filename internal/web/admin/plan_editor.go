@@ -17,26 +17,26 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The pages of one plan: its draft as a form and as JSON, what it would do, what changes, and its
-// versions. Nothing counts for customers until it is published.
+// The pages of one plan show its draft as a form and as JSON, the effect of the draft, the changes, and the
+// versions. A draft has no effect on customers until it is published.
 
-// A planPage is what all pages of one plan show.
+// A planPage is the common data of all pages of one plan.
 type planPage struct {
 	Key, Title, Tab string
-	Version         int    // in force; 0: there is none
+	Version         int    // version in force, or 0 if there is none
 	Draft           bool   // there is a draft
-	Saved           string // when
-	Overtaken       bool   // somebody has published since the draft was begun
+	Saved           string // time of the last save
+	Overtaken       bool   // another version was published after the draft was started
 	BasedOn         int
-	May             bool // change it
+	May             bool // the key may change the plan
 	Done            string
 	URL             string
-	Failed          string // what the API says to a form as a whole
+	Failed          string // the API's error for a form as a whole
 
 	draft   *client.Draft
-	etag    string   // the draft's; empty: there is none
-	force   document // the newest version; nil: there is none
-	current document // the draft, else what is in force, else an empty one
+	etag    string   // ETag of the draft, or empty if there is none
+	force   document // the newest version, or nil if there is none
+	current document // the draft, else the version in force, else an empty document
 }
 
 // meetPlan reads the plan and its draft.
@@ -75,18 +75,18 @@ func (v *visit) meetPlan(tab string) (*planPage, error) {
 	return p, nil
 }
 
-// planDone are the words for what a form did.
+// planDone maps the name in the address to the text that confirms a submitted form.
 var planDone = map[string]string{
 	"saved": "Saved. It counts for nobody until it is published.", "discarded": "The draft is gone. What is in force stays.",
 	"rebased": "The draft is on the newest version now. Look at what changes before you publish.", "published": "Published. Limits count within a second.",
 }
 
-// versionPath is where the API has a version of a plan.
+// versionPath returns the API path of a plan's version.
 func versionPath(plan string, version int) string {
 	return "/v1/plans/" + page.Segment(plan) + "/versions/" + strconv.Itoa(version)
 }
 
-// stored reads a document of the API; nil: there is none.
+// stored reads a document from the API. It returns nil if there is none.
 func (v *visit) stored(path string) (document, error) {
 	var d document
 	_, err := v.API.Do(v.Ctx(), http.MethodGet, path, nil, nil, &d)
@@ -114,7 +114,7 @@ func (v *visit) meetDraft(p *planPage) error {
 	return nil
 }
 
-// An editorField is a field of the form as it is drawn.
+// An editorField is a field of the editor as the template renders it.
 type editorField struct {
 	planField
 	Path, ID, Value, Wrong string
@@ -123,7 +123,7 @@ type editorField struct {
 type editorItem struct {
 	Title, Remove string
 	Fields, More  []editorField
-	Open          bool // the folded fields
+	Open          bool // the folded fields are shown
 }
 
 type editorList struct {
@@ -135,9 +135,9 @@ type editorList struct {
 type editorData struct {
 	*planPage
 	JSON     bool
-	Text     string // of JSON
+	Text     string // the draft as JSON
 	TextBad  string
-	ETag     string // of the draft that is edited; empty: it is a new one
+	ETag     string // ETag of the edited draft, or empty for a new draft
 	Fields   []editorField
 	Lists    []editorList
 	Problems []draftProblem
@@ -151,7 +151,7 @@ func (v *visit) planEditor() (*page.View, error) {
 	return p.editor(p.current.fields(), p.problems(), v.R.URL.Query().Has("json")).view(http.StatusOK), nil
 }
 
-// editor is the page with these fields, and what is wrong with them.
+// editor returns the data of the editor page with the typed fields and the draft's problems.
 func (p *planPage) editor(typed map[string]string, problems []draftProblem, asJSON bool) *editorData {
 	d := &editorData{planPage: p, JSON: asJSON, ETag: p.etag, Problems: problems}
 	wrong := map[string]string{}
@@ -193,14 +193,14 @@ func (p *planPage) editor(typed map[string]string, problems []draftProblem, asJS
 	return d
 }
 
-// moreDefaults are values of folded fields that say nothing.
+// moreDefaults are values that count as empty in folded fields, because they are defaults.
 var moreDefaults = []string{"hard", "allow", "clock", "1us"}
 
 func (d *editorData) view(status int) *page.View {
 	return &page.View{Status: status, Sheet: "plan-edit", Title: d.Title, Tab: "plans", Data: d}
 }
 
-// savePlan stores the draft as the form or its JSON says, and does what the pressed button asks for.
+// savePlan stores the draft from the form or from its JSON, and then runs the action of the pressed button.
 func (v *visit) savePlan() (*page.View, error) {
 	fields := v.Form
 	p, err := v.meetPlan("edit")
@@ -247,7 +247,7 @@ func (v *visit) savePlan() (*page.View, error) {
 	return d.view(problem.Status), nil
 }
 
-// typedFields are the form's fields by their paths.
+// typedFields returns the form's fields by their paths.
 func typedFields(from url.Values) map[string]string {
 	typed := map[string]string{}
 	for name := range from {
@@ -256,7 +256,8 @@ func typedFields(from url.Values) map[string]string {
 	return typed
 }
 
-// leaveForeign takes out what a limit had by its former algorithm, and nobody has typed.
+// leaveForeign removes the unedited values of fields that a limit had under its former algorithm and that its
+// new algorithm does not have.
 func leaveForeign(typed, shown map[string]string) {
 	n, _ := strconv.Atoi(typed["limits"])
 	for i := range min(max(0, n), len(typed)) {
@@ -269,7 +270,7 @@ func leaveForeign(typed, shown map[string]string) {
 	}
 }
 
-// pressed changes what was typed as a button says: "add limits" or "remove limits 2".
+// pressed returns the typed fields after the action of a button, such as "add limits" or "remove limits 2".
 func pressed(typed map[string]string, button string) map[string]string {
 	words := strings.Fields(button)
 	for _, list := range planLists {
@@ -300,7 +301,7 @@ func (v *visit) discardPlan() (*page.View, error) {
 	return &page.View{To: "/admin/plans/" + page.Segment(key) + "?done=discarded"}, err
 }
 
-// optionText is a value of a select in words.
+// optionText returns the text for a value of a select.
 func optionText(value string) string {
 	switch value {
 	case "":
@@ -319,10 +320,10 @@ func optionText(value string) string {
 	return cmp.Or(words.AlgorithmName(value), strings.ReplaceAll(value, "_", " "))
 }
 
-// windowText is a window in words: a calendar's has no underscores.
+// windowText returns a window as text. It replaces the underscores in calendar windows.
 func windowText(window string) string { return strings.ReplaceAll(window, "_", " ") }
 
-// dayOf is the day of an instant that the API answered.
+// dayOf returns the day of an instant that the API returned.
 func dayOf(at string) string {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {
@@ -331,7 +332,7 @@ func dayOf(at string) string {
 	return t.Format("2 Jan 2006")
 }
 
-// Discard is the form that takes the draft away.
+// Discard returns the form that deletes the draft.
 func (p *planPage) Discard() *form {
 	return &form{
 		Name: "discard", Action: p.URL + "/discard", Button: "Discard", Class: "danger",
@@ -339,5 +340,5 @@ func (p *planPage) Discard() *form {
 	}
 }
 
-// Head is what all pages of the plan begin with, for their templates.
+// Head returns the common data of the plan's pages, for their templates.
 func (p *planPage) Head() *planPage { return p }

@@ -9,17 +9,18 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A draftProblem is what keeps a draft from being published, and the field that it is about.
+// A draftProblem is a reason why a draft cannot be published, with the field that causes the problem.
 type draftProblem struct {
-	Where  string // what people call the field
+	Where  string // name of the field for people
 	Detail string
-	URL    string // of the field in the editor; empty: the editor has none
+	URL    string // address of the field in the editor, or empty if there is no field
 
-	field string // the field's path; empty: the editor has none
+	field string // path of the field in the editor, or empty if there is no field
 }
 
-// placeOf is the problem of a path in a draft. typed are the draft's fields. A problem of something
-// within a field, such as a tier, is that field's; one of a whole item stands beside its first field.
+// placeOf returns a problem with the editor's field for a path in a draft. typed contains the draft's fields. A
+// problem inside a field, such as in a tier, belongs to that field. A problem of a whole item belongs to the
+// item's first field.
 func (p *planPage) placeOf(path, detail string, typed map[string]string) draftProblem {
 	found := draftProblem{Detail: words.Plainly(detail)}
 	at := func(f *planField, field string) {
@@ -56,22 +57,22 @@ func (p *planPage) placeOf(path, detail string, typed map[string]string) draftPr
 	return found
 }
 
-// within reports whether a path is a member, or lies in it.
+// within reports whether a path is the member or lies inside the member.
 func within(path, member string) bool {
 	rest, is := strings.CutPrefix(path, member)
 	return is && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// fieldID is the id of a field of the editor.
+// fieldID returns the HTML id of an editor field.
 func fieldID(path string) string { return "f-" + idOf(path) }
 
-// said is what a problem of the draft says.
+// said returns the text of an API problem with the draft.
 func (p *planPage) said(problem *client.Problem) string {
 	typed := p.current.fields()
 	return words.Said(problem, func(path string) string { return p.placeOf(path, "", typed).Where })
 }
 
-// problems are what keeps the draft from being published.
+// problems returns the reasons why the draft cannot be published.
 func (p *planPage) problems() (all []draftProblem) {
 	if p.draft == nil {
 		return nil
@@ -83,7 +84,7 @@ func (p *planPage) problems() (all []draftProblem) {
 	return all
 }
 
-// idOf is a path as an id of HTML.
+// idOf returns a path converted to an HTML id.
 func idOf(path string) string {
 	return strings.NewReplacer("[", "-", "].", "-", "]", "").Replace(path)
 }

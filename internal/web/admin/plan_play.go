@@ -15,7 +15,8 @@ import (
 	"quotad/internal/web/words"
 )
 
-// What a draft would do: played with traffic of one's choice, and compared with the past 30 days.
+// The effect of a draft: the page plays traffic of the user's choice through the draft's limits, and compares
+// the draft with the past 30 days.
 
 type planPlayData struct {
 	*planPage
@@ -25,13 +26,13 @@ type planPlayData struct {
 	Patterns []parts.Choice
 	Draft    []parts.ShownPlay
 	InForce  []parts.ShownPlay
-	None     string // why nothing is played
+	None     string // the reason why nothing is played
 	Compare  *compareData
 	Customer string
-	Bad      string // what is wrong with the customer
+	Bad      string // error of the customer field
 }
 
-// planPlay is the page "What it would do".
+// planPlay shows the page "What it would do".
 func (v *visit) planPlay() (*page.View, error) {
 	p, err := v.meetPlan("play")
 	if err != nil {
@@ -66,8 +67,9 @@ func (v *visit) planPlay() (*page.View, error) {
 	return shown, nil
 }
 
-// planSetup reads the traffic that the address asks for, on one of the draft's meters. What it
-// leaves out is laid out by the meter's narrowest limit, so that something is refused.
+// planSetup reads the traffic from the address, and the meter of the draft to which it applies. If the address
+// contains no traffic, planSetup uses traffic that exceeds the meter's narrowest limit, so that some hits are
+// refused.
 func (v *visit) planSetup(d *planPlayData, asked url.Values) (s *parts.Setup, meter string) {
 	fields := d.current.fields()
 	n, _ := strconv.Atoi(fields["limits"])
@@ -84,16 +86,16 @@ func (v *visit) planSetup(d *planPlayData, asked url.Values) (s *parts.Setup, me
 		layOut(asked, fields, n, meter)
 	}
 	s = parts.ReadSetup(asked)
-	for _, name := range []string{"limit", "capacity", "algorithm"} { // the draft's, not the form's
+	for _, name := range []string{"limit", "capacity", "algorithm"} { // the draft sets these fields
 		delete(s.Wrong, name)
 	}
 	d.Fields, d.Wrong, d.Patterns = s.Fields, s.Wrong, s.Patterns()
 	return s, meter
 }
 
-// layOut asks for traffic that reaches the hard limit of a meter with the fewest units.
+// layOut sets traffic that reaches the meter's hard limit with the fewest units.
 func layOut(asked url.Values, fields map[string]string, limits int, meter string) {
-	const many = 2000 // hits of a burst
+	const many = 2000 // most hits of a burst
 	least := int64(0)
 	for i := range limits {
 		window, units := fields[pathOf("limits", i, "window")], fields[pathOf("limits", i, "limit")]
@@ -136,16 +138,16 @@ func (v *visit) playDraft(d *planPlayData, s *parts.Setup, meter string) error {
 
 var playModes = map[string]model.Mode{"hard": model.Hard, "soft": model.Soft, "shadow": model.Shadow}
 
-// showPlays shows a play that the API answered: a chart for each limit.
+// showPlays returns the charts of a play that the API returned, one chart for each limit.
 func showPlays(id string, a *client.Play) (all []parts.ShownPlay) {
 	r := &play.Result{Admitted: play.Sum(a.Admitted), Refused: play.Sum(a.Refused), LongestWait: a.LongestWaitMS * 1000, Hopeless: a.Hopeless, Length: a.LengthUS}
 	for _, h := range a.Hits {
 		r.Hits = append(r.Hits, play.Outcome{Hit: play.Hit{At: h.AtUS, Cost: h.Cost}, Admitted: h.Admitted})
 	}
-	refuses := -1 // the last limit that refuses anything
+	refuses := -1 // index of the last hard limit
 	for i := range a.Limits {
 		l := &a.Limits[i]
-		window, _ := model.ParseDuration(l.Window) // 0 for a calendar's
+		window, _ := model.ParseDuration(l.Window) // 0 for a calendar window
 		limit := &play.Limit{Limit: &model.Limit{
 			Name: l.Name, Algorithm: model.AlgorithmNamed(l.Algorithm), Limit: l.Limit, Window: window,
 			Mode: playModes[l.Mode],

@@ -9,14 +9,14 @@ import (
 
 type reviewData struct {
 	*planPage
-	Changes  []change // from what the draft was begun on
-	Theirs   []change // what somebody else has published since
+	Changes  []change // from the draft's base version to the draft
+	Theirs   []change // from the draft's base version to the newest version
 	Problems []draftProblem
 	ApplyTo  string
-	ETagOf   string // of the draft that is reviewed
+	ETagOf   string // ETag of the reviewed draft
 }
 
-// planReview says what publishing would change.
+// planReview shows the changes that publishing the draft would make.
 func (v *visit) planReview() (*page.View, error) {
 	p, err := v.meetPlan("publish")
 	if err != nil {
@@ -45,7 +45,7 @@ func (v *visit) review(p *planPage, status int) (*page.View, error) {
 	return &page.View{Status: status, Sheet: "plan-publish", Title: p.Title, Tab: "plans", Data: d}, nil
 }
 
-// version is a version of a plan as a document; nil: there is none.
+// version returns a version of a plan as a document, or nil if there is none.
 func (v *visit) version(key string, n int) (document, error) {
 	if n == 0 {
 		return nil, nil
@@ -57,8 +57,8 @@ func (v *visit) version(key string, n int) (document, error) {
 	return d.without("key", "version", "created_at"), err
 }
 
-// publishPlan writes the draft as the plan's next version, if nobody has written another one since
-// the draft was begun. Then both are shown, and nothing is written.
+// publishPlan publishes the draft as the plan's next version, unless another version was published after the
+// draft was started. In that case, publishPlan writes nothing and shows both sets of changes.
 func (v *visit) publishPlan() (*page.View, error) {
 	fields := v.Form
 	p, err := v.meetPlan("publish")
@@ -98,7 +98,7 @@ func (v *visit) publishPlan() (*page.View, error) {
 	return &page.View{To: p.URL + "?done=published"}, err
 }
 
-// rebasePlan puts the draft, as it is, on the plan's newest version.
+// rebasePlan makes the plan's newest version the base of the unchanged draft.
 func (v *visit) rebasePlan() (*page.View, error) {
 	p, err := v.meetPlan("publish")
 	if err != nil {
@@ -123,7 +123,7 @@ type versionRow struct {
 	Changes       []change
 }
 
-// planVersions lists the versions of a plan, with what each changed.
+// planVersions lists the versions of a plan with the changes of each version.
 func (v *visit) planVersions() (*page.View, error) {
 	p, err := v.meetPlan("versions")
 	if err != nil {
@@ -138,7 +138,7 @@ func (v *visit) planVersions() (*page.View, error) {
 	return &page.View{Sheet: "plan-versions", Title: p.Title, Tab: "plans", Data: d}, nil
 }
 
-// versionsShown is how many versions the page shows, the newest first.
+// versionsShown is the number of versions on the page, the newest first.
 const versionsShown = 20
 
 func (v *visit) listVersions(d *versionsData) error {

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// disagreement says of whom a row of the books is, and what is wrong with it.
+// disagreement describes an inconsistent row and the customer that the row belongs to.
 func disagreement(d *client.Disagreement) string {
 	var of []string
 	for _, each := range []struct{ what, name string }{
@@ -31,7 +31,7 @@ func disagreement(d *client.Disagreement) string {
 	return said
 }
 
-// reconcile runs when it is asked to: the check reads all books.
+// reconcile checks the stored data only when the user requests the check, because the check reads everything.
 func (v *visit) reconcile() (*page.View, error) {
 	sheet := &staffPage{Intro: "Compares what was charged, booked, rated, billed and paid. It reads all books, and takes from milliseconds to minutes."}
 	sheet.Actions = []*form{{Name: "run", Action: "/admin/reconcile", Button: "Check now", Class: "primary"}}
@@ -63,7 +63,7 @@ func (v *visit) reconcile() (*page.View, error) {
 	return sheet.shownAs("Check the books", "reconcile"), nil
 }
 
-// checkNames are the checks of the books in words.
+// checkNames maps the names of checks to text for people.
 var checkNames = map[string]string{
 	"charged_is_booked":         "What was charged is booked as usage",
 	"caps_count_booked":         "Caps count what is booked",
@@ -84,7 +84,7 @@ var checkNames = map[string]string{
 	"changes_exist":             "Counters were judged under changes that there are",
 }
 
-// checkName is a check of the books in words.
+// checkName returns the name of a check as text for people.
 func checkName(name string) string {
 	if words, known := checkNames[name]; known {
 		return words
@@ -93,7 +93,7 @@ func checkName(name string) string {
 	return strings.ToUpper(words[:min(1, len(words))]) + words[min(1, len(words)):]
 }
 
-// checkList names several checks.
+// checkList returns the names of several checks as one text.
 func checkList(names []string) string {
 	all := make([]string, len(names))
 	for i, name := range names {

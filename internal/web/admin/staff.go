@@ -11,37 +11,37 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// A staffPage is what the sheet "staff" shows: every page of the admins that is made of lists,
-// facts and forms.
+// A staffPage is the data of the template "staff", which renders every admin page that consists of lists, facts
+// and forms.
 type staffPage struct {
 	Crumbs   []page.Link
 	Chips    []parts.Chip
-	Parts    []part // other pages of the same thing
+	Parts    []part // other pages of the same subject
 	Intro    string
-	Done     string // what the form before this page did
+	Done     string // confirmation of the previously submitted form
 	Secret   *secret
 	Search   *search
-	Actions  []*form // buttons beside the title
+	Actions  []*form // buttons beside the page's title
 	Usage    *parts.UsageData
 	Sections []section
 }
 
-// A part is a page of several that belong to one thing.
+// A part is a link to one of several pages about the same subject.
 type part struct {
 	Text, URL string
 	Current   bool
 }
 
-// A search is a form that asks for a part of a list.
+// A search is a form that filters a list.
 type search struct{ Fields []field }
 
-// A secret is shown once.
+// A secret is a value that is shown only once.
 type secret struct{ Label, Value, Note string }
 
-// A section is one panel. It shows those of its members that are there.
+// A section is one panel of a page. It shows only the members that are set.
 type section struct {
 	Title, Note string
-	Failed      string // instead of the rest
+	Failed      string // error shown instead of the other members
 	Limits      *parts.LimitsData
 	Cost        *parts.CostData
 	Facts       []parts.Fact
@@ -51,12 +51,12 @@ type section struct {
 	Forms       []*form
 }
 
-// shownAs makes the view of a staffPage.
+// shownAs returns the view of a staffPage.
 func (p *staffPage) shownAs(title, tab string) *page.View {
 	return &page.View{Sheet: "staff", Title: title, Tab: tab, Data: p}
 }
 
-// done are the words for what a form did, by the name that the address carries.
+// done maps the name in the address to the text that confirms a submitted form.
 var done = map[string]string{
 	"saved": "Saved.", "made": "Made.", "deleted": "Deleted.", "booked": "Saved: the next invoice counts it.", "archived": "Archived.",
 	"suspended": "Suspended. Within a second no node lets anything through.", "resumed": "Resumed. Within a second every node lets through what the plan allows.",
@@ -67,19 +67,20 @@ var done = map[string]string{
 	"voided": "Voided.", "credited": "The credit note is made.",
 }
 
-// doneHere is what the form before this page did.
+// doneHere returns the text that confirms the form submitted before this page.
 func (v *visit) doneHere() string { return done[v.R.URL.Query().Get("done")] }
 
-// may reports whether the session's key has one of the scopes. The API decides; pages only leave
-// out what it would refuse.
+// may reports whether the session's key has one of the scopes. The API enforces permissions; pages only hide the
+// elements that the API would refuse.
 func (v *visit) may(scopes ...plans.Scope) bool { return slices.Contains(scopes, v.As.Scope) }
 
 func (v *visit) isAdmin() bool { return v.may(plans.ScopeAdmin) }
 
-// once is an idempotency key for a form: sent twice, it is done once.
+// once returns a hidden field with an idempotency key, so that a form that is submitted twice takes effect once.
 func once() field { return field{Name: "id", Kind: kindHidden, Value: "page-" + rand.Text()} }
 
-// sent does what a form says. Then it leads to p.to; a form with a fault comes back on its page.
+// sent submits a form to the API and redirects to p.to. If the form has errors, sent shows the page again, by
+// calling again with the form.
 func (v *visit) sent(p post, again func(*form) (*page.View, error)) (*page.View, error) {
 	status, err := v.send(p)
 	if err != nil {
@@ -95,8 +96,8 @@ func (v *visit) sent(p post, again func(*form) (*page.View, error)) (*page.View,
 	return shown, err
 }
 
-// with puts a form that came back in the place of the fresh one of its name. What it asked for
-// may be out of date, so that there is no fresh one.
+// with replaces the form of the same name with back, a submitted form with errors. If no form has that name,
+// because the state has changed, back is appended.
 func with(forms []*form, back *form) []*form {
 	if back == nil {
 		return forms
@@ -109,13 +110,13 @@ func with(forms []*form, back *form) []*form {
 	return forms
 }
 
-// A table is a list as admins read it. A sheet shows it as a part of a section.
+// A table is a list on an admin page. The template renders the table as a part of a section.
 type table struct {
 	Caption string
 	Head    []column
 	Rows    [][]cell
-	Empty   string // instead of a table without rows
-	Next    string // where the next page is; empty: there is none
+	Empty   string // text shown instead of an empty table
+	Next    string // address of the next page, or empty if there is none
 }
 
 type column struct {
@@ -123,13 +124,13 @@ type column struct {
 	Numeric bool
 }
 
-// A cell is text, perhaps with a link, a second line, a mark or a form.
+// A cell is a text, optionally with a link, a second line, a mark or a form.
 type cell struct {
 	Text, URL, Sub string
 	Chip           *parts.Chip
 	Numeric, Mono  bool
 	Form           *form
-	Fold           []string // documents, folded
+	Fold           []string // folded documents
 }
 
 func heads(texts ...string) []column {
@@ -150,7 +151,7 @@ func mono(s string) cell { return cell{Text: s, Mono: true} }
 
 func marked(class, s string) cell { return cell{Chip: &parts.Chip{Class: class, Text: s}} }
 
-// instant is a time by the clock of the page.
+// instant returns a time in the page's zone.
 func (v *visit) instant(at *time.Time) cell {
 	if at == nil {
 		return text("–")

@@ -23,7 +23,7 @@ func webhookForm() *form {
 	}}
 }
 
-// webhookState marks whether a webhook is sent to.
+// webhookState returns the mark that shows whether a webhook is enabled, failing or disabled.
 func webhookState(w *client.Webhook) (class, text string) {
 	switch {
 	case w.DisabledAt != nil && *w.DisabledFor == "gone":
@@ -64,7 +64,7 @@ func (v *visit) webhooksPage(f *form) (*page.View, error) {
 	return sheet.shownAs("Webhooks", "webhooks"), nil
 }
 
-// webhookSecret shows a secret in the answer of what made it, for no later page can show it.
+// webhookSecret returns the secret to show in the response that created it, because no later page can show it.
 func webhookSecret(w *client.NewWebhook) *secret {
 	return &secret{"The secret of " + w.URL, w.Secret, "It is shown this once. Receivers verify signatures by it."}
 }
@@ -91,7 +91,8 @@ func (v *visit) makeWebhook() (*page.View, error) {
 
 func (v *visit) webhookURL() string { return webhooksURL + "/" + page.Segment(v.R.PathValue("id")) }
 
-// oneWebhook reads the webhook of the path. All of them are one page of the API: there are at most 20.
+// oneWebhook reads the webhook in the path. It reads all webhooks, because there are at most 20, which fit on
+// one page of the API.
 func (v *visit) oneWebhook() (*client.Webhook, error) {
 	list, err := v.API.Webhooks(v.Ctx(), url.Values{"limit": {"100"}})
 	if err != nil {
@@ -109,7 +110,7 @@ func (v *visit) oneWebhook() (*client.Webhook, error) {
 
 func (v *visit) webhook() (*page.View, error) { return v.webhookPage(nil) }
 
-// webhookPage shows a webhook and what was sent to it. back is a form that came back.
+// webhookPage shows a webhook and its deliveries. back is a form with errors, or nil.
 func (v *visit) webhookPage(back *form) (*page.View, error) {
 	w, err := v.oneWebhook()
 	if err != nil {
@@ -203,7 +204,7 @@ func (v *visit) deleteWebhook() (*page.View, error) {
 	return v.press(func() error { return v.API.DeleteWebhook(v.Ctx(), v.R.PathValue("id")) }, webhooksURL+"?done=deleted")
 }
 
-// replayForm asks for the time whose events are sent again.
+// replayForm returns the form for the time span whose events are sent again.
 func (v *visit) replayForm() *form {
 	from := instantField("from", "From", v.Zone)
 	from.Optional = false

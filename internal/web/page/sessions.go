@@ -145,8 +145,8 @@ type newSessionKey struct{}
 // sessionRows stores scs's sessions in the database. It uses PostgreSQL's time.
 type sessionRows struct{ of *Options }
 
-// FindCtx implements scs.CtxStore. It waits until this node's cached state of the session's customer or key is
-// at least as new as the session.
+// FindCtx implements scs.CtxStore. It waits until this node has applied the newest change of the session's
+// customer.
 func (s sessionRows) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	now, err := s.of.Now(ctx)
 	if err != nil {
