@@ -1,9 +1,9 @@
-// Package web owns the pages: it puts the rooms below it together, and holds their templates and
-// assets. The pages have no rules of limits or money of their own. A page asks the API within the
-// process for all that it shows. So its numbers, errors and field names are those of the API, and what
-// it changes is written down as a request's change is.
+// Package web owns the web pages: it combines the packages below it and contains their templates and assets. The
+// pages have no rules for limits or money of their own, because every page gets its data from the API within the
+// process. Therefore numbers, errors and field names are the same as in the API, and changes are recorded in the
+// audit log like changes by requests.
 //
-// No page changes anything at a GET. Every answer forbids scripts and styles from elsewhere.
+// A GET request never changes anything. Every response forbids scripts and styles from other sites.
 package web
 
 import (
@@ -18,13 +18,13 @@ import (
 //go:embed templates assets
 var files embed.FS
 
-// A Pages is all pages. It is safe for concurrent use.
+// A Pages serves all pages. It is safe for concurrent use.
 type Pages struct {
 	*page.Site
 	*portal.Portal
 }
 
-// New makes the pages. It starts nothing: Run does.
+// New returns the pages. It starts nothing in the background; Run does.
 func New(o page.Options, w portal.Watcher) (*Pages, error) {
 	site, err := page.New(o, files, admin.Functions)
 	if err != nil {
@@ -35,7 +35,7 @@ func New(o page.Options, w portal.Watcher) (*Pages, error) {
 	return &Pages{site, portal.New(site, w)}, nil
 }
 
-// Serves reports whether a path is one of the site's.
+// Serves reports whether a path belongs to the pages.
 func Serves(path string) bool {
 	for _, root := range []string{"/portal", "/admin", "/playground", "/assets"} {
 		if path == root || len(path) > len(root) && path[:len(root)] == root && path[len(root)] == '/' {

@@ -11,19 +11,20 @@ import (
 	"quotad/internal/web/words"
 )
 
-// AlgorithmWords is what pages say of an algorithm's limits.
+// AlgorithmWords contains the texts of an algorithm's limits on pages, and the functions that compute when units
+// return and when a limit runs out.
 type AlgorithmWords struct {
-	Says func(l *model.Limit) string // in the playground; nil: it is not compared there
+	Says func(l *model.Limit) string // text in the playground; nil if the playground does not compare the algorithm
 	rule func(units string, l *client.QuotaLimit, spec *client.Limit) string
 
-	gone   string // of units that never come back by waiting: when they are there again; "": see resets
+	gone   string // when units return that do not return with time; if empty, resets applies
 	resets func(c *Card, l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location)
 
 	pace paceBy
 	ends func(p speed, l *client.QuotaLimit, now time.Time) (time.Time, bool) // see speed.ends
 }
 
-// algorithms has the words of each.
+// algorithms maps each algorithm to its texts.
 var algorithms = map[model.Algorithm]AlgorithmWords{
 	model.FixedWindow: {
 		rule: fixedRule, pace: byWindow, ends: speed.beforeReset,
@@ -67,10 +68,10 @@ var algorithms = map[model.Algorithm]AlgorithmWords{
 	},
 }
 
-// AlgorithmOf is what pages say of an algorithm by its name in JSON.
+// AlgorithmOf returns the texts of the algorithm with the given JSON name.
 func AlgorithmOf(name string) AlgorithmWords { return algorithms[model.AlgorithmNamed(name)] }
 
-// Rule is a limit in words.
+// Rule describes a limit in words.
 func Rule(l *client.QuotaLimit, spec *client.Limit) string {
 	return AlgorithmOf(l.Algorithm).rule(words.Short(l.Limit), l, spec)
 }
@@ -98,21 +99,21 @@ func slidingRule(units string, _ *client.QuotaLimit, spec *client.Limit) string 
 	return fmt.Sprintf("%s in any %s", units, length(spec.Window))
 }
 
-// sliding says when units come back that each count for a window.
+// sliding adds to a card when units return, for limits in which each unit counts for one window.
 func (c *Card) sliding(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	c.fact("Comes back", "as "+words.Plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
 	c.fact("All back", words.When(*l.ResetAt, now, zone))
 	c.At, c.Slides = *l.ResetAt, true
 }
 
-// refilling says when a token bucket has its next unit. The units that are missing come back evenly
-// until the reset.
+// refilling adds to a card when a token bucket receives its next unit. The missing units return evenly until the
+// reset.
 func (c *Card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	reset := *l.ResetAt
 	window, err := model.ParseDuration(spec.Window)
 	if err == nil && l.Limit > 0 {
 		left := reset.Sub(now).Microseconds()
-		missing := words.MulDiv(left, l.Limit, window) // whole units that come after the next one
+		missing := words.MulDiv(left, l.Limit, window) // whole units that return after the next unit
 		next := reset.Add(-time.Duration(words.MulDiv(missing, window, l.Limit)) * time.Microsecond)
 		if every := window / l.Limit; every >= time.Second.Microseconds() {
 			if !next.After(now) {
@@ -134,14 +135,15 @@ func (c *Card) countdown(term string, at, now time.Time, every int64) {
 	c.changes(at)
 }
 
-// changes notes that the card changes by itself at an instant.
+// changes records that the card changes by itself at an instant.
 func (c *Card) changes(at time.Time) {
 	if c.At.IsZero() || at.Before(c.At) {
 		c.At = at
 	}
 }
 
-// every is "a day" or "every 15 minutes"; one says what stands before a single unit.
+// every returns a window as a text such as "a day" or "every 15 minutes". one is the word before a single unit,
+// such as "a".
 func every(window, one string) string {
 	n, unit := unitsOf(window)
 	switch {
@@ -155,7 +157,7 @@ func every(window, one string) string {
 	return fmt.Sprintf("every %d %s", n, words.Plural(n, unit))
 }
 
-// length is "hour" or "15 minutes".
+// length returns a window as a text such as "hour" or "15 minutes".
 func length(window string) string {
 	n, unit := unitsOf(window)
 	if n == 1 {
@@ -164,7 +166,7 @@ func length(window string) string {
 	return fmt.Sprintf("%d %s", n, words.Plural(n, unit))
 }
 
-// aged is "an hour", "a minute" or "15 minutes".
+// aged returns a window as a text such as "an hour", "a minute" or "15 minutes".
 func aged(window string) string {
 	switch text := length(window); text {
 	case "hour":
@@ -176,7 +178,8 @@ func aged(window string) string {
 	}
 }
 
-// unitsOf takes a plan's duration apart: "15m" is 15 and minute. 60 of a unit are one of the next.
+// unitsOf splits a plan's duration into number and unit: "15m" becomes 15 and minute. It converts to the largest
+// unit in which the number is whole, so "60m" becomes 1 and hour.
 func unitsOf(window string) (n int64, unit string) {
 	text := strings.TrimLeft(window, "0123456789")
 	_, _ = fmt.Sscan(strings.TrimSuffix(window, text), &n)

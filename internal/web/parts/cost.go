@@ -10,23 +10,23 @@ import (
 	"quotad/internal/web/words"
 )
 
-// CostData is what the running billing period costs so far, and what it is projected to cost.
+// CostData contains the cost of the running billing period so far, and its projected cost.
 type CostData struct {
 	Period    string
 	Due       string
-	Projected string // what will be due at the pace so far; empty: there is no projection
+	Projected string // amount due at the present pace, or empty without a projection
 	Lines     []CostLine
-	Totals    []CostLine // below the lines
+	Totals    []CostLine // taxes and credits, shown below the lines
 	Total     CostLine
-	Free      bool // nobody is billed
+	Free      bool // the customer is not billed
 	UntilDay  string
 }
 
-// A CostLine has an amount so far, and one that is projected where there is a projection.
+// A CostLine has the amount so far and, if there is a projection, the projected amount.
 type CostLine struct{ Name, How, Amount, Projected string }
 
-// CostOf asks for the invoice of the running period. Where there is none, nobody is billed. A projection needs the limits: if they
-// cannot be read, the invoice is shown without one.
+// CostOf queries the invoice of the running period. If there is none, the customer is not billed. A projection
+// needs the limits. If the limits cannot be read, CostOf returns the cost without a projection.
 func CostOf(v *page.Visit) (*CostData, error) {
 	i, err := v.API.Upcoming(v.Ctx(), v.Key, url.Values{"projection": {"true"}})
 	if problem, asked := page.ProblemOf(err); asked && problem.Status >= http.StatusInternalServerError {
@@ -48,7 +48,7 @@ func CostOf(v *page.Visit) (*CostData, error) {
 		Lines: due.lines(i.Lines, p.Lines), Total: due.line("Due so far", "", i.AmountDueMinor, p.AmountDueMinor),
 	}
 	data.Due, data.Projected = data.Total.Amount, data.Total.Projected
-	for n, t := range i.Taxes { // the same rates, in the same order
+	for n, t := range i.Taxes { // the projection has the same rates in the same order
 		data.Totals = append(data.Totals, due.line(t.Name, t.Percent+" %", t.TaxMinor, p.Taxes[n].TaxMinor))
 	}
 	if i.CreditsMinor != 0 || p.CreditsMinor != 0 {
@@ -57,7 +57,7 @@ func CostOf(v *page.Visit) (*CostData, error) {
 	return data, nil
 }
 
-// pricing writes amounts so far, and beside them what is projected.
+// pricing formats amounts so far together with the projected amounts.
 type pricing struct {
 	currency  string
 	projected bool
@@ -71,8 +71,8 @@ func (p pricing) line(name, how string, soFar, projected int64) CostLine {
 	return l
 }
 
-// lines are those of two invoices of one period, side by side. Both have the same order; a line of
-// 0 is in neither, but for usage.
+// lines merges the lines of two invoices of one period. Both invoices list their lines in the same order. Except
+// for usage, an invoice omits lines of 0.
 func (p pricing) lines(soFar, projected []client.Line) (all []CostLine) {
 	add := func(l *client.Line, soFar, projected int64) {
 		name, how := wordsOf(l)
@@ -101,7 +101,7 @@ func (p pricing) lines(soFar, projected []client.Line) (all []CostLine) {
 	return all
 }
 
-// isAs reports whether a line is of the same thing as another one, of whatever quantity.
+// isAs reports whether two lines charge for the same item, in whatever quantity.
 func isAs(l, other *client.Line) bool {
 	if l.Kind != other.Kind || !l.From.Equal(other.From) || !l.To.Equal(other.To) {
 		return false
@@ -112,13 +112,13 @@ func isAs(l, other *client.Line) bool {
 	return l.Description == other.Description
 }
 
-// LineOf is a line of one invoice in words.
+// LineOf describes a line of a single invoice in words.
 func LineOf(l *client.Line, currency string) CostLine {
 	name, how := wordsOf(l)
 	return pricing{currency: currency}.line(name, how, l.AmountMinor, 0)
 }
 
-// wordsOf is a line of an invoice in words.
+// wordsOf returns the name of an invoice line and the explanation of its amount.
 func wordsOf(l *client.Line) (name, how string) {
 	name, how, _ = strings.Cut(l.Description, ": ")
 	if l.Kind == "usage" {

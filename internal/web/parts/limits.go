@@ -15,45 +15,45 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A Card is a limit as a customer reads it.
+// A Card is a limit as a page shows it to a customer.
 type Card struct {
 	ID    string
-	Name  string // the limit's
-	Title string // the meter's
+	Name  string // the limit's name
+	Title string // the meter's name
 	Chip  *Chip
-	Rule  string // in words
-	Note  string // instead of numbers
-	Unit  string // of what is left
+	Rule  string // the limit in words
+	Note  string // text shown instead of numbers
+	Unit  string // unit of the remaining quota
 	Left  int64
 	Used  int64
 	Of    int64
-	Shown bool // the numbers are
+	Shown bool // the numbers are shown
 	Facts []Fact
 	Open  openData
 	Per   *per
 
 	meter      string
 	mode       string
-	concurrent bool      // it counts what is in flight alone
-	inFlight   int64     // units that open reservations hold, of those that count
-	At         time.Time // when it changes by itself; zero: it does not
-	Slides     bool      // it changes all the time
+	concurrent bool      // the limit counts only units in flight
+	inFlight   int64     // counted units that open reservations hold
+	At         time.Time // when the card changes by itself, or zero if it does not
+	Slides     bool      // the card changes continuously
 }
 
-// A Chip is a mark.
+// A Chip is a small coloured label.
 type Chip struct{ Class, Text string }
 
-// A Fact is a line below a card's numbers. At is an instant that Text counts down to, and Every the
-// milliseconds after which the next one comes.
+// A Fact is a line below a card's numbers. If Text is a countdown, At is its target instant. A countdown with
+// Every repeats after that number of milliseconds.
 type Fact struct {
 	Term, Text, At string
 	Every          int64
 }
 
-// per is the attribute that each value of has a limit of its own, and the value that is shown.
+// per is the attribute of a limit per attribute, with the attribute value whose limit is shown.
 type per struct{ Attribute, Field, Value string }
 
-// cardsOf makes the cards of all limits that a customer may see, the fullest first.
+// cardsOf returns the cards of all limits that the visitor may see, the fullest limit first.
 func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.MeterNames) []Card {
 	specs := map[string]client.Limit{}
 	for _, s := range plan.Limits {
@@ -63,10 +63,10 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 	for i := range q.Limits {
 		l := &q.Limits[i]
 		if l.Mode == "shadow" && v.Customer != nil {
-			continue // a trial of the operator's, that refuses nobody
+			continue // customers do not see shadow limits, which refuse nothing
 		}
 		spec, ok := specs[l.Name]
-		if !ok { // the plan changed between the two answers
+		if !ok { // the plan changed between the two API requests
 			spec.Spec = client.Spec{Name: l.Name, Algorithm: l.Algorithm, Mode: l.Mode}
 			if l.Window != nil {
 				spec.Window = *l.Window
@@ -78,7 +78,7 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 		if l.Name == model.CapName {
 			c.capped(q)
 		}
-		if v.Customer == nil { // staff know limits by their names
+		if v.Customer == nil { // staff pages show the limit's name
 			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
 		}
 		all = append(all, c)
@@ -87,10 +87,11 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 	return all
 }
 
-// anchor is a name as an id of HTML.
+// anchor returns a limit's name as an HTML id.
 func anchor(name string) string { return "limit-" + url.PathEscape(name) }
 
-// share is how full a limit is, in thousandths; what shows no numbers comes last.
+// share returns the used part of a limit in thousandths. A card without numbers returns −1 and is therefore
+// sorted last.
 func (c *Card) share() int64 {
 	if !c.Shown {
 		return -1
@@ -101,15 +102,15 @@ func (c *Card) share() int64 {
 	return words.MulDiv(max(0, c.Used), 1000, c.Of)
 }
 
-// fill says in words what a limit is and how it stands.
+// fill sets the card's description of the limit and of its usage.
 func (c *Card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
 	algorithm := model.AlgorithmNamed(l.Algorithm)
 	c.Rule = Rule(l, spec)
 	c.Left, c.Used, c.Of, c.Shown = l.Remaining, l.Used, l.Limit, true
 	if algorithm.Refills() {
-		c.Of = l.Used + l.Remaining // its capacity
+		c.Of = l.Used + l.Remaining // the bucket's capacity
 	}
-	if l.Mode == "shadow" { // marked always: it refuses nothing
+	if l.Mode == "shadow" { // always marked, because a shadow limit refuses nothing
 		c.Chip = &Chip{"accent", "Shadow"}
 	}
 	if spec.Per != "" {
@@ -135,12 +136,12 @@ func (c *Card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now
 	default:
 		c.fact("Beyond it", "refused")
 	}
-	if c.concurrent || c.inFlight > 0 { // its reservations stand below
+	if c.concurrent || c.inFlight > 0 { // the card lists the reservations below
 		c.fact("In flight", words.Number(c.inFlight))
 	}
 }
 
-// capped says what a cap is in money, too.
+// capped adds the amount of a cap in money to the card.
 func (c *Card) capped(q *client.Quota) {
 	for i := range q.Meters {
 		m := &q.Meters[i]
@@ -156,7 +157,7 @@ func (c *Card) capped(q *client.Quota) {
 	}
 }
 
-// closed says what a limit of 0 does.
+// closed describes the effect of a limit of 0.
 func (c *Card) closed(l *client.QuotaLimit, beyond string) {
 	switch l.Mode {
 	case "soft":
@@ -187,7 +188,7 @@ func chipOf(c *Card, l *client.QuotaLimit) *Chip {
 	return nil
 }
 
-// comesBack says when units are there again.
+// comesBack adds to the card when units return.
 func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
 	switch said := AlgorithmOf(l.Algorithm); {
 	case said.gone != "":
@@ -201,7 +202,7 @@ func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit
 	}
 }
 
-// beyond is what becomes of units beyond a soft limit.
+// beyond describes what happens to units above a soft limit.
 func beyond(plan *client.Plan, meter string) string {
 	for _, p := range plan.Prices {
 		if p.Meter == meter && p.Model == "per_unit" && p.UnitPrice != nil {
@@ -212,23 +213,24 @@ func beyond(plan *client.Plan, meter string) string {
 }
 
 const (
-	// openOnCard is how many open reservations a card shows.
+	// openOnCard is the number of open reservations on a card.
 	openOnCard = 5
-	// openLists is how many lists of them a page asks for. A plan can have a hundred limits.
+	// openLists is the number of reservation lists that one page queries, because a plan can have a hundred
+	// limits.
 	openLists = 10
 )
 
-// openData are the open reservations of a card's meter, those that end first at the front.
+// openData contains the open reservations of a card's meter, in the order of their expiry.
 type openData struct {
 	Rows []OpenRow
-	More string // how many there are beside the rows; empty: none
+	More string // number of further reservations as text, or empty
 }
 
-// An OpenRow is one of them. At is the instant that Ends counts down to.
+// An OpenRow is one open reservation. At is the target instant of the countdown Ends.
 type OpenRow struct{ Text, Ends, At string }
 
-// addOpen shows open reservations on the cards of limits that have units in flight. A list that
-// cannot be read is left out: the number stays.
+// addOpen adds the open reservations to the cards of limits that have units in flight. If a list cannot be read,
+// the card shows only the number of units.
 func (s *Standing) addOpen(v *page.Visit) {
 	asked := map[string]*client.List[client.OpenReservation]{}
 	for i := range s.cards {
@@ -256,8 +258,8 @@ func (s *Standing) addOpen(v *page.Visit) {
 	}
 }
 
-// show puts open reservations onto a card. A concurrency limit counts all of them, so it can be said
-// how many units there are beside those that are shown. Other limits count those of their window.
+// show adds open reservations to a card. A concurrency limit counts all open reservations, so show also computes
+// the number of units in hidden reservations. Other limits count only the reservations of their window.
 func (c *Card) show(list *client.List[client.OpenReservation], now time.Time) {
 	unit := cmp.Or(c.Unit, "unit")
 	rest := c.inFlight

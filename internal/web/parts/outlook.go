@@ -13,30 +13,30 @@ import (
 	"quotad/internal/web/words"
 )
 
-// An Outlook says which limit runs out first, and when, at the present pace.
+// An Outlook is the forecast of the limits that run out first at the present pace, in words.
 type Outlook struct {
 	Parts []phrase
-	By    string // what the pace was measured by
+	By    string // explanation of how the pace was measured
 }
 
-// A phrase is a piece of a sentence.
+// A phrase is a part of a sentence.
 type phrase struct {
 	Text   string
 	Strong bool
 }
 
-// leastPace is how much usage a pace needs.
+// leastPace is the minimum time of usage from which a pace is computed.
 const leastPace = 10 * time.Minute
 
-// An ending is when a limit runs out.
+// An ending is the instant at which a limit runs out.
 type ending struct {
 	card *Card
 	at   time.Time
 	by   string
-	over bool // it has run out
+	over bool // the limit has already run out
 }
 
-// Outlook guesses from what is used already; nil where nothing can be said.
+// Outlook returns a forecast based on the usage so far, or nil if no forecast is possible.
 func (s *Standing) Outlook(v *page.Visit) *Outlook {
 	now := s.Quota.At
 	var all []ending
@@ -80,7 +80,7 @@ func resetOf(l *client.QuotaLimit) time.Time {
 	return *l.ResetAt
 }
 
-// sentence puts at most two endings into words.
+// sentence describes at most two endings in words.
 func sentence(all []ending, now time.Time, zone *time.Location) *Outlook {
 	o := &Outlook{}
 	say := func(text string, strong bool) { o.Parts = append(o.Parts, phrase{text, strong}) }
@@ -126,22 +126,22 @@ func sentence(all []ending, now time.Time, zone *time.Location) *Outlook {
 	return o
 }
 
-// A speed is units in a time.
+// A speed is a number of units in a time span.
 type speed struct {
 	units, micros int64
 	by            string
 }
 
-// paceBy is what the pace of a limit's meter is measured by.
+// paceBy is the time span in which the pace of a limit's meter is measured.
 type paceBy int8
 
 const (
 	notPaced   paceBy = iota
-	byWindow          // this window so far: each counts from zero
-	byLastHour        // where windows slide
+	byWindow          // the current window, because each window starts from zero
+	byLastHour        // the last hour, for sliding windows and token buckets
 )
 
-// pace is how fast a limit's meter is used.
+// pace returns the speed at which a limit's meter is used. It reports false if there is too little usage.
 func (s *Standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
 	now := s.Quota.At
 	switch AlgorithmOf(l.Algorithm).pace {
@@ -159,7 +159,7 @@ func (s *Standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
 	return speed{}, false
 }
 
-// lastHour is the pace of the running hour, with the one before it where that was used, too.
+// lastHour returns the pace of the running hour, or of the last two hours if the hour before was used, too.
 func lastHour(v *page.Visit, meter string, now time.Time) (speed, bool) {
 	from := now.Truncate(time.Hour).Add(-time.Hour)
 	used, err := v.API.Usage(v.Ctx(), v.Key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
@@ -179,7 +179,8 @@ func lastHour(v *page.Visit, meter string, now time.Time) (speed, bool) {
 	return speed{units, since.Microseconds(), "your last hour"}, since >= leastPace && units > 0
 }
 
-// ends is when a limit runs out at a pace, if it does so before its units come back.
+// ends returns the instant at which a limit runs out at a pace. It reports false if the limit's units return
+// earlier.
 func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	if p.units <= 0 || p.micros <= 0 || l.Window == nil {
 		return time.Time{}, false
@@ -187,7 +188,7 @@ func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	return AlgorithmOf(l.Algorithm).ends(p, l, now)
 }
 
-// lasts is when units are used up where lost come back meanwhile.
+// lasts returns the instant at which units are used up if, in each time span of the pace, lost units return.
 func (p speed) lasts(units, lost int64, now time.Time) time.Time {
 	micros := min(words.MulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))
 	return now.Add(time.Duration(micros) * time.Microsecond)

@@ -11,10 +11,11 @@ import (
 	"quotad/internal/web/words"
 )
 
-// IsNote reports whether it is a credit note.
+// IsNote reports whether an invoice is a credit note.
 func IsNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
 
-// PaidOn says the day on which an invoice was paid, or that credit notes took all that was open.
+// PaidOn returns, as text, the day on which an invoice was paid, or "Settled" if credit notes covered the whole
+// open amount.
 func PaidOn(i *client.Invoice, zone *time.Location) string {
 	if i.PaidAt == nil {
 		return "Settled"
@@ -24,10 +25,10 @@ func PaidOn(i *client.Invoice, zone *time.Location) string {
 
 func day(at time.Time, zone *time.Location) string { return at.In(zone).Format("2 January 2006") }
 
-// manyPayments is how many payments a page lists. More are one sum.
+// manyPayments is the maximum number of payments that a page lists. More payments are shown as one sum.
 const manyPayments = 12
 
-// Settled is what became of an invoice's total: what credits, payments and credit notes took off.
+// Settled lists the deductions from an invoice's total: credits, payments and credit notes.
 func Settled(i *client.Invoice, zone *time.Location) (all []Fact) {
 	add := func(term string, minor int64) {
 		if minor != 0 {
@@ -49,7 +50,7 @@ func Settled(i *client.Invoice, zone *time.Location) (all []Fact) {
 	return all
 }
 
-// PaidBy names a payment by its kind.
+// PaidBy returns the name of a payment's kind.
 func PaidBy(p *client.Payment) string {
 	if p.Kind == "credits" {
 		return "Credits applied"
@@ -57,7 +58,7 @@ func PaidBy(p *client.Payment) string {
 	return "Paid"
 }
 
-// Rest is what is left of an invoice's total after that, and its name.
+// Rest returns the remaining amount of an invoice after all deductions, with its label.
 func Rest(i *client.Invoice) Fact {
 	switch {
 	case IsNote(i):
@@ -70,8 +71,8 @@ func Rest(i *client.Invoice) Fact {
 	return Fact{Term: "Open", Text: words.Money(0, i.Currency)}
 }
 
-// PricesOf says how the amount of a usage line comes about, in the words of the document. Other lines
-// have none.
+// PricesOf explains the amount of a usage line in the words of the invoice document. It returns nothing for
+// other lines.
 func PricesOf(l *client.Line, currency string) []string {
 	if l.Kind != "usage" {
 		return nil
@@ -95,8 +96,8 @@ func PricesOf(l *client.Line, currency string) []string {
 	return invoices.How(&line, currency)
 }
 
-// Paper is a document of the invoice that the address names. The page to print is shown, and the
-// others are saved.
+// Paper returns a document of the invoice in the address. The browser shows the printable page and saves all
+// other formats.
 func Paper(v *page.Visit) (*page.View, error) {
 	name := v.R.PathValue("file")
 	id, ext, _ := strings.Cut(name, ".")

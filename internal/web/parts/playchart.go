@@ -12,29 +12,29 @@ import (
 	"quotad/internal/web/words"
 )
 
-// What a play shows, by whatever limits.
+// The charts and results of a play, independent of the page that shows them.
 
-// A ShownPlay is a play as a page shows it.
+// A ShownPlay is the result of a play as a page shows it.
 type ShownPlay struct {
 	ID, Name, Says string
-	Chip           string // what marks it
-	Admitted       int64  // hits
+	Chip           string // label beside the name
+	Admitted       int64  // number of admitted hits
 	Refused        int64
-	Beyond         string // of a limit that refuses nothing: what it did instead
-	Fullest        int64  // units
+	Beyond         string // effect of a limit that refuses nothing
+	Fullest        int64  // units of the fullest window
 	FullestOf      string
-	Over           string // high or bad: how far the fullest window is beyond the limit
-	Wait           string // the longest
-	Refusal        string // what one says
-	Last           string // what became of the last hit
-	Bins           string // hits admitted and refused, by part of the play, for the script
+	Over           string // high or bad, by how far the fullest window exceeds the limit
+	Wait           string // longest wait
+	Refusal        string // text of a refusal
+	Last           string // result of the last hit
+	Bins           string // admitted and refused hits in each part of the play, for the script
 	Chart          template.HTML
 }
 
-// bins is how many parts the hits of a play are shown in.
+// bins is the number of equal parts of a play for which hits are counted.
 const bins = 120
 
-// ShowLimit shows how one limit of a play fared. name is the limit's for people.
+// ShowLimit returns the result of one limit of a play. name is the limit's name for people.
 func ShowLimit(id, name string, r *play.Result, l *play.Limit) ShownPlay {
 	p := ShownPlay{
 		ID: id, Name: name, Admitted: r.Admitted.Hits, Refused: r.Refused.Hits, Fullest: l.Fullest.Units, FullestOf: Each(l.Window),
@@ -54,7 +54,7 @@ func ShowLimit(id, name string, r *play.Result, l *play.Limit) ShownPlay {
 		p.Wait = "never again"
 	}
 	admitted, refused := binned(r)
-	if l.Mode != model.Hard { // what others refuse stands with them
+	if l.Mode != model.Hard { // other limits' refusals are shown with these limits
 		p.Beyond, p.Wait, refused = words.Number(l.Refused)+" beyond it, and admitted", "", [bins]int64{}
 	}
 	if l.Mode == model.Shadow {
@@ -69,10 +69,10 @@ func ShowLimit(id, name string, r *play.Result, l *play.Limit) ShownPlay {
 	return p
 }
 
-// allowed is what people take a limit to be: the most that comes through at once.
+// allowed returns the number that people understand as the limit: the most units that are admitted at once.
 func allowed(l *model.Limit) int64 { return max(l.Limit, l.Burst) }
 
-// binned counts the hits of each part of a play.
+// binned counts the admitted and refused hits in each part of a play.
 func binned(r *play.Result) (admitted, refused [bins]int64) {
 	for i := range r.Hits {
 		h := &r.Hits[i]
@@ -95,10 +95,10 @@ const (
 	chartHeight = hitsBottom + 24
 )
 
-// chartOf draws what counts against a limit, and below it the hits as they were decided.
+// chartOf draws the units that count against a limit, and below them the admitted and refused hits.
 func chartOf(p *ShownPlay, r *play.Result, l *play.Limit, admitted, refused [bins]int64) template.HTML {
 	high := int64(1)
-	top := l.Capacity() // of the line
+	top := l.Capacity() // height of the limit's line, in units
 	for _, level := range l.Level {
 		high = max(high, level)
 	}
@@ -119,7 +119,7 @@ func chartOf(p *ShownPlay, r *play.Result, l *play.Limit, admitted, refused [bin
 	return d.HTML()
 }
 
-// title says the chart in words.
+// title describes the chart in words.
 func (p *ShownPlay) title() string {
 	said := fmt.Sprintf("%s: %s hits admitted, %s", p.Name, words.Number(p.Admitted), cmp.Or(p.Beyond, words.Number(p.Refused)+" refused"))
 	if p.FullestOf != "" {
@@ -128,13 +128,13 @@ func (p *ShownPlay) title() string {
 	return said
 }
 
-// down is where a level is drawn, in pixels, moved by some.
+// down returns the vertical position of a level, in pixels, shifted down by by.
 func down(level, high, by int64) string {
 	tenths := 10*(levelBottom+by) - words.MulDiv(level, 10*(levelBottom-levelTop), max(1, high))
 	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
 }
 
-// across is where an instant is drawn, in percent.
+// across returns the horizontal position of an instant, in percent.
 func across(at, length int64) string {
 	parts := words.MulDiv(max(0, min(at, length)), 10_000, max(1, length))
 	return fmt.Sprintf("%d.%02d%%", parts/100, parts%100)
@@ -163,12 +163,12 @@ func drawBand(d *words.Drawing, p *ShownPlay, r *play.Result, l *play.Limit) {
 		template.HTMLEscapeString(words.Short(l.Fullest.Units)), lasting(l.Window))
 }
 
-// drawTime draws a line for each window, and the time of some.
+// drawTime draws a line at the start of each window, and labels some of the lines with their time.
 func drawTime(d *words.Drawing, length, window int64) {
 	if window == 0 || window > length || length/window > play.MaxWindows {
 		window = max(1, length/4)
 	}
-	each := (length/window + 5) / 6 // so many windows between two times that are written
+	each := (length/window + 5) / 6 // number of windows between two labels
 	for n := int64(0); n*window <= length; n++ {
 		at := n * window
 		if n > 0 && at < length {
@@ -190,7 +190,7 @@ func drawTime(d *words.Drawing, length, window int64) {
 	}
 }
 
-// drawLevel draws the level in a coordinate system of its own, which is stretched.
+// drawLevel draws the level in a separate coordinate system, which is stretched to the chart's width.
 func drawLevel(d *words.Drawing, level []int64, high int64) {
 	d.Add(`<svg x="0" y="%d" width="100%%" height="%d" viewBox="0 0 %d 1000" preserveAspectRatio="none">`, levelTop, levelBottom-levelTop, 10*play.Samples)
 	var line strings.Builder
@@ -206,7 +206,7 @@ func drawLevel(d *words.Drawing, level []int64, high int64) {
 	d.Add(`</svg>`)
 }
 
-// drawHits draws the hits of each part of a play, the refused ones on top.
+// drawHits draws the hits of each part of a play, with refused hits on top.
 func drawHits(d *words.Drawing, admitted, refused [bins]int64) {
 	most := int64(1)
 	for i := range bins {
@@ -231,7 +231,7 @@ func drawHits(d *words.Drawing, admitted, refused [bins]int64) {
 	}
 }
 
-// spans are the lengths of time that people have a word for.
+// spans lists the time spans that have a word of their own.
 var spans = []struct {
 	us         int64
 	sign, word string
@@ -239,7 +239,7 @@ var spans = []struct {
 	{86400e6, "d", "day"}, {3600e6, "h", "hour"}, {60e6, "min", "minute"}, {1e6, "s", "second"}, {1e3, "ms", "millisecond"}, {1, "µs", "microsecond"},
 }
 
-// Each is a window as in "the fullest minute". It is empty for none.
+// Each returns a window as the word in "the fullest minute". It returns an empty string if the window is 0.
 func Each(window int64) string {
 	for _, s := range spans {
 		if window == s.us {
@@ -252,7 +252,7 @@ func Each(window int64) string {
 	return lasting(window)
 }
 
-// lasting is how long something lasts, rounded up to its two largest units.
+// lasting formats a duration, rounded up, in its two largest units.
 func lasting(us int64) string {
 	for i, s := range spans {
 		if us < s.us && s.us > 1 {
@@ -273,7 +273,7 @@ func lasting(us int64) string {
 	return "0 s"
 }
 
-// Exactly is an instant of a play to the millisecond, rounded up.
+// Exactly formats an instant of a play in milliseconds, rounded up.
 func Exactly(us int64) string {
 	ms := (us + 999) / 1000
 	switch minutes, seconds := ms/60_000, ms/1000%60; {
@@ -286,7 +286,7 @@ func Exactly(us int64) string {
 	}
 }
 
-// into is an instant of a play, as its axis says it.
+// into formats an instant of a play for the chart's time axis.
 func into(at, length int64) string {
 	const second, minute, hour, day = int64(1e6), int64(60e6), int64(3600e6), int64(86400e6)
 	switch {

@@ -14,25 +14,25 @@ import (
 	"quotad/internal/web/words"
 )
 
-// Setup is what the address of the playground asks for.
+// Setup is the input of a play, read from the playground's address.
 type Setup struct {
-	Fields    map[string]string // as they were typed
+	Fields    map[string]string // the typed values
 	Wrong     map[string]string
 	Algorithm string
 	Traffic   play.Traffic
-	Limits    []*model.Limit // one for each algorithm; nil where something is wrong
+	Limits    []*model.Limit // one for each algorithm, or nil for an invalid setup
 }
 
-// playDefaults are what a field has that the address leaves out.
+// playDefaults are the values of fields that the address omits.
 var playDefaults = map[string]string{
 	"limit": "100", "window": "1m", "capacity": "", "algorithm": "sliding_window",
 	"pattern": play.Edge, "windows": "4", "steady": "24", "burst": "88", "cost": "1", "hits": "",
 }
 
-// maxTyped bounds what a field keeps of what was typed, in bytes.
+// maxTyped bounds the size of a field's typed value, in bytes.
 const maxTyped = 8 << 10
 
-// ReadSetup reads the address. What is wrong is noted by field.
+// ReadSetup reads a setup from an address. It records errors by field.
 func ReadSetup(asked url.Values) *Setup {
 	s := &Setup{Fields: map[string]string{}, Wrong: map[string]string{}}
 	for name, value := range playDefaults {
@@ -76,7 +76,7 @@ func (s *Setup) add(field, text string) {
 	}
 }
 
-// number reads a whole number.
+// number parses a field as an integer in [least, most].
 func (s *Setup) number(field string, least, most int64) int64 {
 	n, err := strconv.ParseInt(strings.ReplaceAll(s.Fields[field], ",", ""), 10, 64)
 	if err != nil || n < least || n > most {
@@ -90,7 +90,7 @@ func (s *Setup) number(field string, least, most int64) int64 {
 	return n
 }
 
-// readLimit compiles the limit by each algorithm.
+// readLimit compiles the limit for each algorithm.
 func (s *Setup) readLimit(window int64) {
 	limit := s.number("limit", 0, model.MaxNumber)
 	var burst *int64
@@ -99,7 +99,7 @@ func (s *Setup) readLimit(window int64) {
 		burst = &n
 	}
 	for _, spec := range play.Variants(limit, window, burst) {
-		spec.Name = "requests" // as a refusal calls it
+		spec.Name = "requests" // the name in the text of a refusal
 		l, bad := model.Compile(spec)
 		for _, e := range bad {
 			field := map[string]string{"burst": "capacity"}[e.Field]
@@ -112,8 +112,8 @@ func (s *Setup) readLimit(window int64) {
 	}
 }
 
-// readHits reads the list of hits: seconds since the start, each with a cost after an x, if it is
-// not 1. A list that goes on after the play's end makes it longer.
+// readHits parses the list of hits. Each hit is a number of seconds since the start, followed by x and the cost
+// unless the cost is 1. A list with hits after the play's end makes the play longer.
 func (s *Setup) readHits() {
 	if s.Traffic.Pattern != play.Own {
 		return
@@ -146,7 +146,7 @@ func (s *Setup) readHits() {
 	}
 }
 
-// readSeconds reads a decimal number of seconds, with at most six digits after the point, as µs.
+// readSeconds parses a decimal number of seconds with at most six digits after the point, and returns µs.
 func readSeconds(text string) (us int64, ok bool) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(whole) > 9 || len(fraction) > 6 || whole == "" {
@@ -162,10 +162,10 @@ func readSeconds(text string) (us int64, ok bool) {
 	return us, err == nil
 }
 
-// PlayInterval is the billing interval of whoever plays; no limit of the playground goes by it.
+// PlayInterval is the billing interval of a play's customer. No limit of the playground depends on it.
 var PlayInterval = calendar.Interval{Unit: calendar.Months, Count: 1}
 
-// Patterns are those of traffic, with the one that was chosen.
+// Patterns returns the traffic patterns, with the chosen pattern marked.
 func (s *Setup) Patterns() (all []Choice) {
 	for _, p := range patternWords {
 		p.On = p.Value == s.Traffic.Pattern
@@ -181,14 +181,13 @@ var patternWords = []Choice{
 	{Value: play.Own, Text: "Your own", Says: "a list of hits, or the Hit button"},
 }
 
-// A Choice is one of several, with its address where it is a link.
+// A Choice is one of several options, with an address if the option is a link.
 type Choice struct {
 	Value, Text, Says, URL string
 	On                     bool
 }
 
-// OneMoreHit is the address with one hit more: of browsers without script, where the button asks
-// for it.
+// OneMoreHit returns the address with one additional hit. Browsers without script request it by the button.
 func OneMoreHit(asked url.Values) url.Values {
 	asked.Del("hit")
 	s := ReadSetup(asked)
@@ -201,7 +200,7 @@ func OneMoreHit(asked url.Values) url.Values {
 	return asked
 }
 
-// seconds is an instant of a play as a list of hits has it.
+// seconds formats an instant of a play as in a list of hits.
 func seconds(us int64) string {
 	whole, rest := us/1e6, us%1e6
 	if rest == 0 {

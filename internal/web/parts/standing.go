@@ -1,5 +1,5 @@
-// Package parts owns what pages of several rooms show: limits, usage, cost and papers of one customer,
-// and plays. It must not know whose page shows them: portal, admin or playground.
+// Package parts owns the content that several page packages show: limits, usage, cost and invoices of one
+// customer, and plays. It must not depend on the page that shows a part, whether portal, admin or playground.
 package parts
 
 import (
@@ -16,37 +16,37 @@ import (
 	"quotad/internal/web/words"
 )
 
-// LimitsData is the part of the page that a stream sends again.
+// LimitsData is the data of the page part that shows the limits. Streams send this part again.
 type LimitsData struct {
-	Stopped string // why nothing is let through now, or from when on
-	Coming  string // which plan comes, and when
+	Stopped string // why all hits are refused, and from when on
+	Coming  string // notice of the scheduled plan
 	Cards   []Card
 	Counted []CountedData
-	Filter  bool     // there are many
-	Hidden  []Hidden // values of attributes, which the form of another attribute keeps
+	Filter  bool     // there are many cards, so a filter is shown
+	Hidden  []Hidden // attribute values that the forms of other attributes preserve
 }
 
-// Hidden is a field that a form keeps.
+// Hidden is a hidden field of a form.
 type Hidden struct{ Name, Value string }
 
 // CountedData is a meter without limits.
 type CountedData struct{ Title, Unit, Used string }
 
-// filterFrom is the number of cards from which a page has a filter.
+// filterFrom is the number of cards from which a page shows a filter.
 const filterFrom = 13
 
-// Standing is all that the limits' part of a page is made from.
+// Standing contains all data for the page part that shows the limits.
 type Standing struct {
 	Quota  client.Quota
 	plan   client.Plan
-	next   *client.Plan // the plan that is scheduled; nil: none is
+	next   *client.Plan // the scheduled plan, or nil
 	meters page.MeterNames
 	zone   *time.Location
 	cards  []Card
 	query  []Hidden
 }
 
-// StandingOf asks how the session's customer stands.
+// StandingOf queries the quota and the plan of the page's customer.
 func StandingOf(v *page.Visit) (*Standing, error) {
 	s := &Standing{zone: v.Zone}
 	query, values := Attributes(v)
@@ -68,8 +68,8 @@ func StandingOf(v *page.Visit) (*Standing, error) {
 	return s, nil
 }
 
-// Attributes are the values of limits per attribute that a page is asked for, as parameters of the
-// API's.
+// Attributes returns the attribute values in the page's address, for limits per attribute: as query parameters
+// for the API, and as fields.
 func Attributes(v *page.Visit) (query url.Values, values []Hidden) {
 	asked := v.R.URL.Query()
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
@@ -83,7 +83,7 @@ func Attributes(v *page.Visit) (query url.Values, values []Hidden) {
 	return asked, values
 }
 
-// Limits is the part of a page that shows it.
+// Limits returns the data of the page part that shows the limits.
 func (s *Standing) Limits() LimitsData {
 	data := LimitsData{
 		Stopped: s.stopped(), Coming: Coming(s.Quota.Scheduled, s.next, s.zone), Cards: s.cards, Filter: len(s.cards) >= filterFrom,
@@ -103,10 +103,10 @@ func (s *Standing) Limits() LimitsData {
 	return data
 }
 
-// instantOfNotice is how notices write an instant.
+// instantOfNotice is the time format in notices.
 const instantOfNotice = "2 January 2006, 15:04"
 
-// NextPlan is the plan of a scheduled change; nil without one.
+// NextPlan returns the plan of a scheduled change, or nil if there is none.
 func NextPlan(v *page.Visit, scheduled *client.ScheduledChange) (*client.Plan, error) {
 	if scheduled == nil {
 		return nil, nil //nolint:nilnil // none is scheduled
@@ -115,7 +115,8 @@ func NextPlan(v *page.Visit, scheduled *client.ScheduledChange) (*client.Plan, e
 	return &next, err
 }
 
-// Coming says which plan a customer will be on, and from when on. It is empty where none is scheduled.
+// Coming returns the notice of a scheduled change with the new plan and its start. It returns an empty string if
+// no change is scheduled.
 func Coming(scheduled *client.ScheduledChange, next *client.Plan, zone *time.Location) string {
 	if scheduled == nil {
 		return ""
@@ -123,7 +124,8 @@ func Coming(scheduled *client.ScheduledChange, next *client.Plan, zone *time.Loc
 	return "From " + scheduled.At.In(zone).Format(instantOfNotice) + ", the plan is " + cmp.Or(next.Name, next.Key) + "."
 }
 
-// stopped says why hits are refused whatever the limits say, or from when on they will be.
+// stopped returns the reason why hits are refused, now or later, independent of limits. It returns an empty
+// string if there is none.
 func (s *Standing) stopped() string {
 	q := &s.Quota
 	switch {
@@ -137,7 +139,7 @@ func (s *Standing) stopped() string {
 	return ""
 }
 
-// Periods tells billing periods apart: another one has another cost.
+// Periods returns a string that changes when a billing period changes, because another period has another cost.
 func (s *Standing) Periods() string {
 	var all strings.Builder
 	for i := range s.Quota.Meters {
@@ -146,7 +148,7 @@ func (s *Standing) Periods() string {
 	return all.String()
 }
 
-// PerInterval says for how long a plan's base price is: "a month" or "every 3 months".
+// PerInterval returns the time span of a plan's base price as text, such as "a month" or "every 3 months".
 func PerInterval(p *client.Plan) string {
 	if n := int64(p.IntervalCount) * int64(max(1, p.BaseEvery)); n > 1 {
 		return "every " + strconv.FormatInt(n, 10) + " " + words.Plural(n, p.Interval)
@@ -154,7 +156,7 @@ func PerInterval(p *client.Plan) string {
 	return "a " + p.Interval
 }
 
-// BasePrice is a plan's base price and how long it is for.
+// BasePrice returns a plan's base price and its time span as text.
 func BasePrice(p *client.Plan) string {
 	if p.BasePriceMinor == 0 {
 		return "No base price"

@@ -18,41 +18,42 @@ import (
 	"quotad/internal/web/words"
 )
 
-// UsageData is a meter's usage over time: a chart, and the same as a table.
+// UsageData is a meter's usage over time, as a chart and as a table.
 type UsageData struct {
-	Here   string // the page's path; its address holds all that is shown
+	Here   string // the page's path; its address contains the whole query
 	Meter  string
 	Title  string
 	Unit   string
 	Meters []Choice
 	Ranges []Choice
-	From   string // of a range of one's own, as typed
+	From   string // first day of a custom range, as typed
 	To     string
 	By     string
 	Steps  []Choice
-	Wrong  map[string]string // what is wrong with a field, by its name
+	Wrong  map[string]string // errors by field
 	Own    bool
 
-	Archived          string // usage before this day is not there any more
+	Archived          string // day before which usage no longer exists
 	Admitted, Refused int64
-	Level             bool // the meter counts what is held
-	Held              bool // something was, at some time
+	Level             bool // the meter is a level meter
+	Held              bool // the level was above 0 at some time
 	Points            int
 	Chart             template.HTML
 	Limit             int64
 	Rows              []usageRow
 	CSV               string
-	More              string // where a part of a page leads for all of it
+	More              string // address of the full page
 }
 
 type usageRow struct {
 	Start             string
 	Admitted, Refused int64
-	Last, Peak        int64 // of a level meter
+	Last, Peak        int64 // levels, of a level meter only
 	Average           string
 }
 
-// Day is the type of a field with a day. A browser shows no day that cannot be.
+// Day returns the HTML input type of a field with a day. The type depends on the field because browsers do not
+// display an invalid value in a date input.
 func (d *UsageData) Day(field string) string {
 	if d.Wrong[field] != "" {
 		return "text"
@@ -60,7 +61,7 @@ func (d *UsageData) Day(field string) string {
 	return "date"
 }
 
-// A usageRange is what a page may show with one click.
+// A usageRange is a predefined time range that a page offers as a link.
 type usageRange struct {
 	name, text, step string
 	from             func(now time.Time, zone *time.Location) time.Time
@@ -75,7 +76,7 @@ var usageRanges = []usageRange{
 
 func hoursBack(now time.Time, n int) time.Time { return now.Add(-time.Duration(n) * time.Hour) }
 
-// back is the start of the window that is n before the one that holds an instant.
+// back returns the start of the n-th window before the window that contains an instant.
 func back(window func(int64, *time.Location) (start, end int64), at time.Time, zone *time.Location, n int) time.Time {
 	start, _ := window(at.UnixMicro(), zone)
 	for range n {
@@ -84,23 +85,23 @@ func back(window func(int64, *time.Location) (start, end int64), at time.Time, z
 	return time.UnixMicro(start).In(zone)
 }
 
-// after is the end of the window that holds an instant.
+// after returns the end of the window that contains an instant.
 func after(window func(int64, *time.Location) (start, end int64), at time.Time, zone *time.Location) time.Time {
 	_, end := window(at.UnixMicro(), zone)
 	return time.UnixMicro(end).In(zone)
 }
 
-// usageAsked is what an address asks for.
+// usageAsked is the usage query in an address.
 type usageAsked struct {
 	meter, span, from, to, by string
 	step                      string
-	start, end                time.Time // end is zero for now
+	start, end                time.Time // a zero end means now
 }
 
-// usageSteps are the lengths of a bar.
+// usageSteps are the possible time spans of a bar.
 var usageSteps = []string{"hour", "day", "month"}
 
-// readUsage reads an address. wrong has what is wrong with its fields.
+// readUsage parses a usage query. wrong contains the errors by field.
 func readUsage(q url.Values, meters []string, now time.Time, zone *time.Location) (a usageAsked, wrong map[string]string) {
 	wrong = map[string]string{}
 	a = usageAsked{meter: q.Get("meter"), span: q.Get("range"), from: q.Get("from"), to: q.Get("to"), by: q.Get("by")}
@@ -130,13 +131,13 @@ func readUsage(q url.Values, meters []string, now time.Time, zone *time.Location
 
 const dayForm = "2006-01-02"
 
-// readOwn reads a range of days, both of which it holds.
+// readOwn parses a custom range of days, which includes its first and last day.
 func (a *usageAsked) readOwn(now time.Time, zone *time.Location, wrong map[string]string) {
 	day := func(name, text string, otherwise time.Time) time.Time {
 		if text == "" {
 			return otherwise
 		}
-		t, err := time.ParseInLocation(dayForm+" 15", text+" 12", zone) // midnight may be left out by a clock
+		t, err := time.ParseInLocation(dayForm+" 15", text+" 12", zone) // a clock change may skip midnight
 		if err != nil || t.Year() < 1970 || t.Year() > 9999 {
 			wrong[name] = "Must be a day such as 2026-01-31, from 1970 on."
 		}
@@ -166,7 +167,7 @@ func (a *usageAsked) readOwn(now time.Time, zone *time.Location, wrong map[strin
 	}
 }
 
-// query asks the API for it.
+// query returns the parameters of the API request.
 func (a *usageAsked) query() url.Values {
 	q := url.Values{"meter": {a.meter}, "granularity": {a.step}, "from": {a.start.UTC().Format(time.RFC3339)}}
 	if !a.end.IsZero() {
@@ -175,7 +176,7 @@ func (a *usageAsked) query() url.Values {
 	return q
 }
 
-// UsageOf is what an address asks for of a customer's usage. here is the page's path.
+// UsageOf returns a customer's usage for the query in an address. here is the page's path.
 func UsageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*UsageData, []client.UsagePoint, error) {
 	names, err := v.Meters()
 	if err != nil {
@@ -214,7 +215,7 @@ func UsageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*U
 	return data, used.Points, nil
 }
 
-// MetersOf are the meters of a plan, each once: those that limits name first.
+// MetersOf returns the meters of a plan without duplicates, meters with limits first.
 func MetersOf(p *client.Plan) (all []string) {
 	add := func(meter string) {
 		if !slices.Contains(all, meter) {
@@ -235,7 +236,7 @@ func MetersOf(p *client.Plan) (all []string) {
 	return all
 }
 
-// choices fills what the page's form offers.
+// choices sets the options of the page's form.
 func (d *UsageData) choices(a *usageAsked, meters []string, names page.MeterNames) {
 	d.Meter, d.From, d.To, d.By, d.Own = a.meter, a.from, a.to, a.by, a.span == "own"
 	for _, key := range meters {
@@ -261,13 +262,13 @@ func (d *UsageData) choices(a *usageAsked, meters []string, names page.MeterName
 	d.CSV = d.Here + ".csv?" + q.Encode()
 }
 
-// What a page shows of many points; a file has all.
+// The maximum numbers of points that a page shows. A file contains all points.
 const (
 	drawnPoints = 400
 	shownRows   = 1000
 )
 
-// draw makes the chart and the table.
+// draw creates the chart and the table.
 func (d *UsageData) draw(points []client.UsagePoint, a *usageAsked, limit int64, now time.Time, zone *time.Location) {
 	form := map[string]string{"hour": "Mon 2 Jan, 15:04", "day": "Mon 2 Jan 2006", "month": "January 2006"}[a.step]
 	d.Points, d.Limit = len(points), limit
@@ -290,11 +291,12 @@ func (d *UsageData) draw(points []client.UsagePoint, a *usageAsked, limit int64,
 	}
 }
 
-// limitLine is the limit of one bar: of a fixed window that is as long as a bar. 0: there is none.
+// limitLine returns the limit that applies to one bar, for a fixed window as long as a bar or for an allocation.
+// It returns 0 if there is no such limit.
 func limitLine(v *page.Visit, plan *client.Plan, a *usageAsked) int64 {
 	for _, l := range plan.Limits {
 		if l.Meter == a.meter && l.Per == "" && l.Mode != "shadow" && l.Algorithm == model.Allocation.String() {
-			return inForce(v, &l) // of what is held
+			return inForce(v, &l) // limit of the level
 		}
 		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || AlgorithmOf(l.Algorithm).pace != byWindow {
 			continue
@@ -310,7 +312,7 @@ func limitLine(v *page.Visit, plan *client.Plan, a *usageAsked) int64 {
 	return 0
 }
 
-// inForce is a limit's number with the customer's override.
+// inForce returns a limit's number, including the customer's override.
 func inForce(v *page.Visit, l *client.Limit) int64 {
 	quota, err := v.API.Quota(v.Ctx(), v.Key, nil)
 	if err == nil {
@@ -323,12 +325,12 @@ func inForce(v *page.Visit, l *client.Limit) int64 {
 	return l.Limit
 }
 
-// UsageCSV writes points with their starts by the customer's clock.
+// UsageCSV returns the points as a CSV file. The starts of the points are in the customer's zone.
 func UsageCSV(meter string, points []client.UsagePoint, zone *time.Location) *page.File {
 	var all bytes.Buffer
 	w := csv.NewWriter(&all)
 	if len(points) > 0 && points[0].UsageLevel != nil {
-		_ = w.Write([]string{"start", "last", "peak", "average"}) // a buffer takes all
+		_ = w.Write([]string{"start", "last", "peak", "average"}) // writes to a buffer never fail
 	} else {
 		_ = w.Write([]string{"start", "admitted", "refused"})
 	}

@@ -11,11 +11,11 @@ import (
 	"quotad/internal/web/words"
 )
 
-// usageChart is bars over time: what was admitted, and on top of it what was refused.
+// usageChart is a bar chart over time, in which each bar shows admitted units with refused units on top.
 type usageChart struct {
 	title, table, step string
 	points             []client.UsagePoint
-	limit              int64 // of a bar; 0: none
+	limit              int64 // limit of a bar, or 0 if there is none
 	now                time.Time
 	zone               *time.Location
 }
@@ -27,7 +27,8 @@ const (
 	barsHeight = barsBottom + 26
 )
 
-// html draws it. Positions are whole thousandths of the width, so that nothing is rounded twice.
+// html draws the chart. Positions are integer thousandths of a percent of the width, so no position is rounded
+// twice.
 func (c *usageChart) html() template.HTML {
 	if len(c.points) == 0 {
 		return ""
@@ -72,7 +73,7 @@ func (c *usageChart) html() template.HTML {
 	return d.HTML()
 }
 
-// heightOf is how high a point reaches.
+// heightOf returns the height of a point's bar, in units.
 func heightOf(p *client.UsagePoint) int64 {
 	if p.UsageLevel != nil {
 		return p.Peak
@@ -80,8 +81,8 @@ func heightOf(p *client.UsagePoint) int64 {
 	return p.Admitted + p.Denied
 }
 
-// line draws what was held: a step for each point at its end, and a thin one up to its peak. It ends
-// with the point that holds now.
+// line draws the level of a level meter: a step for each point at its last level, and a thin bar up to its peak.
+// The line ends with the current point.
 func (c *usageChart) line(d *words.Drawing, y func(int64) int64) {
 	n := int64(len(c.points))
 	for i, p := range c.points {
@@ -100,11 +101,11 @@ func (c *usageChart) line(d *words.Drawing, y func(int64) int64) {
 	}
 }
 
-// labelLimit writes what the limit's line is, at an end of the line where no bar is in the way. Where
-// there is none, the key above the chart says it alone.
+// labelLimit writes the limit at an end of the limit's line that no bar covers. If bars cover both ends, only
+// the legend above the chart shows the limit.
 func (c *usageChart) labelLimit(d *words.Drawing, y int64) {
 	text := "limit " + words.Number(c.limit)
-	below := min(len(c.points), 1+len(c.points)*len(text)*tickLetter/narrowPlot) // bars, on the narrowest page
+	below := min(len(c.points), 1+len(c.points)*len(text)*tickLetter/narrowPlot) // bars below the text on narrow pages
 	free := func(points []client.UsagePoint) bool {
 		return !slices.ContainsFunc(points, func(p client.UsagePoint) bool { return heightOf(&p) > c.limit })
 	}
@@ -117,7 +118,7 @@ func (c *usageChart) labelLimit(d *words.Drawing, y int64) {
 	d.Add(`<text class="limit-label" x="%s" y="%d" text-anchor="%s">%s</text>`, x, max(10, y), anchor, text)
 }
 
-// at is so many bars from the left, in percent.
+// at returns the horizontal position after a number of bars, in percent.
 func (c *usageChart) at(bars int64) string { return thousandths(bars * 100_000 / int64(len(c.points))) }
 
 func thousandths(v int64) string {
@@ -147,7 +148,7 @@ func (c *usageChart) bars(d *words.Drawing, y func(int64) int64) {
 	}
 }
 
-// ends is when a bar's time is over.
+// ends returns the end of a bar's time span.
 func (c *usageChart) ends(start time.Time) time.Time {
 	switch c.step {
 	case "hour":
@@ -158,30 +159,30 @@ func (c *usageChart) ends(start time.Time) time.Time {
 	return after(calendar.Month, start, c.zone)
 }
 
-// A tick is a text below a bar's start.
+// A tick is a label below the start of a bar.
 type tick struct {
 	bar   int
 	text  string
-	minor bool // only where there is room
+	minor bool // shown only on wide pages
 }
 
-// The widths of the bars on the narrowest page, and on the narrowest that shows minor ticks, and what a
-// letter takes at most, in tenths of a pixel.
+// The widths of the chart on the narrowest page and on the narrowest page that shows minor ticks, and the
+// maximum width of a letter, in tenths of a pixel.
 const (
 	narrowPlot, broadPlot = 2100, 6000
 	tickLetter            = 63
 )
 
-// span is what a tick takes across. The first one begins with its bar.
+// span returns the horizontal extent of a tick. The first tick begins at the left edge of its bar.
 func (t *tick) span(bars, plot int) (left, right int) {
-	left, right = t.bar*plot/bars, tickLetter*(len(t.text)+1) // a letter apart from the next one
+	left, right = t.bar*plot/bars, tickLetter*(len(t.text)+1) // includes a gap of one letter
 	if t.bar > 0 {
 		left -= right / 2
 	}
 	return left, left + right
 }
 
-// ticks are those that have room. The more important ones are placed first.
+// ticks returns the ticks that fit without overlap. More important ticks are placed first.
 func (c *usageChart) ticks() (all []tick) {
 	bars := len(c.points)
 	taken := func(t *tick, plot int) bool {
@@ -207,14 +208,14 @@ func (c *usageChart) ticks() (all []tick) {
 	return all
 }
 
-// How important a label is. A minor one is not shown on narrow pages.
+// The importance of labels. Minor labels are hidden on narrow pages.
 const (
 	rankFirst = iota
 	rankSecond
 	rankMinor
 )
 
-// label is what may stand below a bar's start.
+// label returns the possible label below a bar's start, with its importance.
 func (c *usageChart) label(i int) (text string, rank int) {
 	at := c.points[i].Start.In(c.zone)
 	n := len(c.points)
@@ -255,7 +256,7 @@ func hourLabel(at time.Time, n int) (string, int) {
 	return "", rankMinor
 }
 
-// steps are round numbers from 0 to at most high, about four.
+// steps returns about four round numbers from 0 to at most high.
 func steps(high int64) (list []int64) {
 	step := int64(1)
 	for high/step > 4 {
@@ -274,7 +275,7 @@ func steps(high int64) (list []int64) {
 	return list
 }
 
-// axisNumber writes a number of an axis in few letters.
+// axisNumber formats a number for an axis in few letters.
 func axisNumber(n int64) string {
 	for _, s := range []struct {
 		size int64

@@ -1,4 +1,5 @@
-// Package playground owns the one page that needs no session. It plays limits, and stores nothing.
+// Package playground owns the playground, the only page that needs no session. The playground plays traffic
+// through limits and stores nothing.
 package playground
 
 import (
@@ -20,19 +21,18 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The playground is open to everybody. Its address holds all that is played, and nothing is
-// stored.
+// The playground is public. The page's address contains the whole input of a play, and nothing is stored.
 
 const (
-	// playsPerMinute is how often an address may have something played.
+	// playsPerMinute is the number of plays that one network address may request in a minute.
 	playsPerMinute = 120
-	// playsAtOnce is how many pages are played at once. Each takes a processor.
+	// playsAtOnce is the number of pages that are played concurrently. Each page occupies one CPU.
 	playsAtOnce = 2
-	// playTime bounds the wait for a place, and the play, where page.Options do not.
+	// playTime bounds the wait for a free slot and the play together, unless page.Options sets another time.
 	playTime = 4 * time.Second
 )
 
-// A Ground is what all visitors of the playground share.
+// A Ground is the state that all visitors of the playground share.
 type Ground struct {
 	visitors *throttle.Throttle
 	places   chan struct{}
@@ -46,16 +46,16 @@ func New(site *page.Site) *Ground {
 	return g
 }
 
-// playgroundData is what the page shows.
+// playgroundData is the data of the playground page.
 type playgroundData struct {
-	Fields    map[string]string // what was typed
-	Wrong     map[string]string // what is wrong with it, by field
+	Fields    map[string]string // the typed values
+	Wrong     map[string]string // errors by field
 	Presets   []parts.Choice
 	Patterns  []parts.Choice
 	Algorithm []parts.Choice
 	Verdict   template.HTML
 	Plays     []parts.ShownPlay
-	Hits      bool // the list of hits is what is played
+	Hits      bool // the page plays the typed list of hits
 }
 
 func (g *Ground) page(v *page.Visit) (*page.View, error) {
@@ -93,7 +93,7 @@ var (
 	errBusyPlays = &page.Message{Status: http.StatusServiceUnavailable, Title: "Many are playing just now", Text: "Reload in a moment.", Again: true}
 )
 
-// play plays the traffic through each algorithm, in a place of its own.
+// play waits for a free slot and plays the traffic separately through each algorithm.
 func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decision) string) ([]parts.ShownPlay, error) {
 	select {
 	case g.places <- struct{}{}:
@@ -128,8 +128,8 @@ func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decis
 	return all, nil
 }
 
-// lastHit says what became of a hit. Both instants are as exact as can be read: of a rounded one and a
-// rounded wait the sum is another instant.
+// lastHit describes the result of the last hit. It shows both instants with full precision, because the sum of a
+// rounded instant and a rounded wait would be another instant.
 func lastHit(h *play.Outcome) string {
 	at := "The hit at " + parts.Exactly(h.At)
 	switch {
@@ -169,7 +169,7 @@ func verdict(s *parts.Setup, plays []parts.ShownPlay) template.HTML {
 	return template.HTML(text) //nolint:gosec // made of numbers and fixed text
 }
 
-// dataOf is the page without its plays.
+// dataOf returns the data of the page without its plays.
 func dataOf(s *parts.Setup) *playgroundData {
 	d := &playgroundData{Fields: s.Fields, Wrong: s.Wrong, Hits: s.Traffic.Pattern == play.Own}
 	for _, p := range play.Presets() {
@@ -183,7 +183,7 @@ func dataOf(s *parts.Setup) *playgroundData {
 	return d
 }
 
-// presetAddress is the address of a preset.
+// presetAddress returns the query of a preset's address.
 func presetAddress(p *play.Preset) url.Values {
 	text := func(n int64) string { return strconv.FormatInt(n, 10) }
 	v := url.Values{
@@ -197,7 +197,7 @@ func presetAddress(p *play.Preset) url.Values {
 	return v
 }
 
-// isOf reports whether a setup is that of an address.
+// isOf reports whether a setup equals the setup of an address.
 func isOf(s *parts.Setup, address url.Values) bool {
 	for name := range address {
 		if s.Fields[name] != address.Get(name) {

@@ -12,13 +12,13 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The portal's invoices. An invoice is shown only after the API has said that it is the session's
-// customer's.
+// The portal's invoices. The portal shows an invoice only after the API has confirmed that the invoice belongs
+// to the session's customer.
 
 // billRow is an invoice in the list.
 type billRow struct {
 	Number, Kind, Period, Total, Amount, URL, Status, Class string
-	Due                                                     string // what is open and by when, where something is
+	Due                                                     string // open amount and its due date, if any
 }
 
 type billsData struct {
@@ -26,7 +26,7 @@ type billsData struct {
 	Next string
 }
 
-// billStates are the words of the portal for what an invoice is.
+// billStates maps the states of invoices to the portal's text and CSS class.
 var billStates = map[string]struct{ text, class string }{
 	"draft": {"Draft", ""}, "finalized": {"To be paid", "high"}, "paid": {"Paid", "good"},
 	"void": {"Void", ""}, "credited": {"Credited", ""},
@@ -72,28 +72,29 @@ func (v *visit) billRow(i *client.Invoice) billRow {
 	return row
 }
 
-// billData is one invoice.
+// billData is the data of the page of one invoice.
 type billData struct {
 	billRow
 	Lines  []billLine
 	Totals []parts.CostLine
 	Sum    parts.CostLine
-	Says   string      // what the amount is: what is due, was given back or was paid
-	Of     *page.Link  // of a credit note: the invoice that it credits
-	Reason string      // and why
-	Notes  []page.Link // credit notes of the invoice
-	Page   string      // the same as a page to print, as PDF and as CSV
+	Says   string      // label of the amount: due, credited or paid
+	Of     *page.Link  // link from a credit note to the credited invoice
+	Reason string      // reason of a credit note
+	Notes  []page.Link // links to the invoice's credit notes
+	Page   string      // addresses of the printable page, the PDF and the CSV
 	PDF    string
 	CSV    string
 }
 
 type billLine struct {
 	parts.CostLine
-	Prices        []string // how the amount of a usage line comes about
-	Period, Hours string   // where the hours of a usage line are
+	Prices        []string // explanation of a usage line's amount
+	Period, Hours string   // addresses for a usage line
 }
 
-// ownInvoice is the invoice of an address, if it is the customer's. Another customer's is not found.
+// ownInvoice returns the invoice with the id if it belongs to the session's customer. Otherwise, the error is
+// page.ErrMissing.
 func (v *visit) ownInvoice(id string) (*client.Invoice, error) {
 	i, err := v.API.Invoice(v.Ctx(), id)
 	if err != nil {
@@ -153,8 +154,8 @@ func (v *visit) bill() (*page.View, error) {
 	return &page.View{Sheet: "bill", Title: data.Kind + " " + data.Number, Tab: "invoices", Data: data}, nil
 }
 
-// notes leads from a credit note to its invoice, and from an invoice to its notes. These are of the
-// same period.
+// notes adds links from a credit note to its invoice, or from an invoice to its credit notes. Both have the same
+// period.
 func (v *visit) notes(i *client.Invoice, data *billData) error {
 	switch {
 	case parts.IsNote(i) && i.Of != nil:
@@ -185,7 +186,7 @@ func (v *visit) notes(i *client.Invoice, data *billData) error {
 	return nil
 }
 
-// billFile passes on a document that the API draws of an invoice.
+// billFile returns an invoice document that the API rendered.
 func (v *visit) billFile() (*page.View, error) {
 	id, _, _ := strings.Cut(v.R.PathValue("file"), ".")
 	if _, err := v.ownInvoice(id); err != nil {
@@ -194,19 +195,20 @@ func (v *visit) billFile() (*page.View, error) {
 	return parts.Paper(v.Visit)
 }
 
-// hoursData is what a line of an invoice adds up.
+// hoursData contains the hours and adjustments that add up to an invoice line.
 type hoursData struct {
 	Back, Invoice, Line string
 	Hours               []hourRow
 	Adjustments         []hourRow
 	Sum                 string
 	Archived            bool
-	Left                int // hours that are not shown; the CSV of the usage page has them
+	Left                int // number of hidden hours, which the usage page's CSV contains
 }
 
 type hourRow struct{ When, Units, Why string }
 
-// maxHourRows is more than a month of hours; of a year's line the first are shown.
+// maxHourRows is the number of hours that the page shows. All hours of a month fit; of a year, the page shows
+// the first hours.
 const maxHourRows = 1000
 
 func (v *visit) billHours() (*page.View, error) {

@@ -16,46 +16,47 @@ import (
 )
 
 const (
-	// beatEvery is how often a stream says that it lives; after 6 s without a word a page says so.
+	// beatEvery is the interval of a stream's heartbeat. After 6 s without an event, the page reports that it is
+	// out of date.
 	beatEvery = 2 * time.Second
-	// drawEvery is how often limits are made again at most that change by themselves. The hub tells of
-	// other changes.
+	// drawEvery is the minimum interval between two renderings of limits that change by themselves. The hub
+	// reports all other changes.
 	drawEvery = time.Second
-	// slideEvery is how often limits are made again that change with time alone.
+	// slideEvery is the interval between two renderings of limits that change continuously with time.
 	slideEvery = 5 * time.Second
-	// restEvery is how often the outlook and the cost are made again at most. They take more reads
-	// than the limits.
+	// restEvery is the minimum interval between two renderings of the outlook and the cost, which need more
+	// reads than the limits.
 	restEvery = 8 * time.Second
-	// drawsOfNode is how many parts a second all streams of a node make again, and drawsAtOnce how many
-	// without a pause. A part takes a millisecond or two of a processor, and hits come first: with more
-	// pages than that changing all the time, each is made again less often.
+	// drawsOfNode is the number of parts that all streams of a node may render in a second, and drawsAtOnce is
+	// the largest burst. Rendering a part takes a millisecond or two of CPU time, and hits have priority. If
+	// more pages change continuously, each page is rendered less often.
 	drawsOfNode, drawsAtOnce = 50, 100
 )
 
-// A follower sends an open page what has changed, part by part.
+// A follower sends the changed parts of a page to the browser that has the page open.
 type follower struct {
 	*page.Visit
 	portal *Portal
 	out    *events
-	state  *parts.Standing // as the limits were drawn last; nil: not yet
+	state  *parts.Standing // state of the last rendered limits, or nil at first
 
-	sent map[string][sha256.Size]byte // what is shown of each part that was sent, by the part's template
-	// What is to be made again: the outlook goes by the limits as they are shown, the cost by what was
-	// counted.
+	sent map[string][sha256.Size]byte // hashes of the last sent parts, by template name
+	// Whether the outlook or the cost is out of date. The outlook depends on the limits as last shown, and the
+	// cost depends on the counted usage.
 	outlookOld, costOld bool
 }
 
 func newFollower(p *Portal, v *page.Visit, out *events) *follower {
-	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may have changed since it was drawn
+	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may be out of date already
 }
 
-// A turn is when a stream may make a part again.
+// A turn schedules when a stream may render a part again.
 type turn struct {
-	of    *rate.Limiter // of the node
-	taken bool          // and waited for
+	of    *rate.Limiter // the node's limiter
+	taken bool          // reserved, and its wait has passed
 }
 
-// wait is how long to wait for the turn; 0: it has come.
+// wait returns the remaining wait for the turn, or 0 if the stream may render now.
 func (t *turn) wait() time.Duration {
 	if t.taken {
 		t.taken = false
@@ -66,7 +67,7 @@ func (t *turn) wait() time.Duration {
 	return wait
 }
 
-// follow sends what changes until the browser, the session or the node goes.
+// follow sends changes until the browser disconnects, the session ends, or the node stops.
 func (f *follower) follow(line *stream) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
@@ -74,7 +75,7 @@ func (f *follower) follow(line *stream) {
 	defer draw.Stop()
 	defer rest.Stop()
 	told, resting := true, true
-	limitsTurn, restTurn := turn{of: f.portal.draws, taken: true}, turn{of: f.portal.draws} // the first is at once
+	limitsTurn, restTurn := turn{of: f.portal.draws, taken: true}, turn{of: f.portal.draws} // limits are sent at once
 	for ok := true; ok; {
 		select {
 		case <-f.Ctx().Done():
@@ -118,9 +119,9 @@ func (f *follower) follow(line *stream) {
 	}
 }
 
-// send sends parts that were just read, if the session has not ended meanwhile: then the customer's
-// key may be another's. Where that cannot be told nothing is sent, and the parts count as never sent;
-// ok says that the stream goes on.
+// send sends parts that were just read if the session still exists, because otherwise the customer's key may
+// belong to another customer by now. If the session cannot be checked, send sends nothing, and all parts count
+// as never sent. ok reports whether the stream may continue.
 func (f *follower) send(data string) (sent, ok bool) {
 	found, err := f.Site.Find(f.R, f.Session.Kind)
 	switch {
@@ -137,12 +138,12 @@ func (f *follower) send(data string) (sent, ok bool) {
 
 func (f *follower) hasOld() bool { return f.state != nil && (f.outlookOld || f.costOld) }
 
-// sendLimits sends the part with the limits, unless it is what was sent last, and says when it
+// sendLimits sends the part with the limits, unless the part is unchanged. next is the time after which the part
 // changes by itself.
 func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	state, err := parts.StandingOf(f.Visit)
 	if err != nil {
-		return slideEvery, true // no beat without an answer: the page says that it is old
+		return slideEvery, true // there is no heartbeat, so the page reports that it is old
 	}
 	if f.state != nil && f.state.Periods() != state.Periods() {
 		f.costOld = true
@@ -162,7 +163,7 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	return next, ok
 }
 
-// changesIn is how long the part may stay as it is if nothing else happens.
+// changesIn returns the time for which the part stays correct if nothing else happens.
 func changesIn(d *parts.LimitsData, state *parts.Standing) time.Duration {
 	next := slideEvery * 12
 	if state.Quota.TestClock != "" {
@@ -186,8 +187,8 @@ func changesIn(d *parts.LimitsData, state *parts.Standing) time.Duration {
 	return max(next, drawEvery)
 }
 
-// sendRest sends the outlook and the cost where they changed. Both go into one event. A part that
-// cannot be read now is tried again.
+// sendRest sends the outlook and the cost in one event, as far as they changed. A part that could not be read is
+// retried later.
 func (f *follower) sendRest() (ok bool) {
 	var all strings.Builder
 	if f.outlookOld {
@@ -214,7 +215,7 @@ func (f *follower) sendRest() (ok bool) {
 	return ok
 }
 
-// replace adds to an event what the element of an id becomes, unless it is that already.
+// replace adds the new content of an HTML element to an event, unless the content is unchanged.
 func (f *follower) replace(event *strings.Builder, id, name string, data any) (ok bool) {
 	part, changed, ok := f.drawn(name, data)
 	if changed {
@@ -223,8 +224,8 @@ func (f *follower) replace(event *strings.Builder, id, name string, data any) (o
 	return ok
 }
 
-// drawn is a part of the page, by its template. changed says that it differs from what was sent last,
-// but for what a script counts down. Then the caller sends it.
+// drawn renders a part of the page with its template. changed reports whether the part differs from the last
+// sent part, apart from countdowns. The caller must send a changed part.
 func (f *follower) drawn(name string, data any) (part string, changed, ok bool) {
 	var all bytes.Buffer
 	if err := f.Site.Sheet("overview").ExecuteTemplate(&all, name, data); err != nil {
@@ -237,11 +238,11 @@ func (f *follower) drawn(name string, data any) (part string, changed, ok bool) 
 	return all.String(), !there || shown != before, true
 }
 
-// counted is what a script counts down, but for its end.
+// counted matches an element that a script counts down, except for its end tag.
 var counted = regexp.MustCompile(`<time [^>]*data-countdown[^>]*>[^<]*`)
 
-// uncounted is a part without what a script changes in it: the text of a countdown, and the instant
-// of one that begins again, since the script finds the next one.
+// uncounted returns a part without the content that a script changes: the text of a countdown, and the target
+// instant of a repeating countdown, whose next instant the script computes itself.
 func uncounted(part []byte) []byte {
 	return counted.ReplaceAllFunc(part, func(element []byte) []byte {
 		tag, _, _ := bytes.Cut(element, []byte(">"))
@@ -249,8 +250,8 @@ func uncounted(part []byte) []byte {
 	})
 }
 
-// beat says what the page's clock shows, in milliseconds, and that hits are counted. While the
-// database is out of reach it says nothing, and the page says that it is old.
+// beat sends the page's present time in milliseconds as a sign that hits are counted. While the database is out
+// of reach, beat sends nothing, so the page reports that it is out of date.
 func (f *follower) beat() (ok bool) {
 	if f.Site.Options.Trouble() != "" {
 		return true
@@ -259,7 +260,7 @@ func (f *follower) beat() (ok bool) {
 	if err != nil {
 		return true
 	}
-	if f.OnTestClock() { // it shows what it showed when the limits were read: a change of it has them read again
+	if f.OnTestClock() { // a clock that is set makes the limits be read again
 		if f.state == nil {
 			return true
 		}
@@ -268,7 +269,7 @@ func (f *follower) beat() (ok bool) {
 	return f.out.send("at", fmt.Sprint(us/1000))
 }
 
-// streamWrite bounds one write to a browser that takes nothing.
+// streamWrite bounds one write to a browser that does not read.
 const streamWrite = 10 * time.Second
 
 // events writes server-sent events.
@@ -282,19 +283,20 @@ func (e *events) begin() {
 	h := e.w.Header()
 	page.Protect(h, "")
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
+	h.Set("X-Accel-Buffering", "no") // nginx would buffer events
 	_ = e.control.SetReadDeadline(time.Time{})
 	e.deadline()
 	e.w.WriteHeader(http.StatusOK)
-	_ = e.control.Flush() // an error means that the browser is gone, as the next write says
+	_ = e.control.Flush() // if the browser is gone, the next write fails
 }
 
-// deadline bounds the next write. A stream outlasts what bounds other answers.
+// deadline sets the deadline of the next write. Streams last longer than the server's write timeout for other
+// responses.
 func (e *events) deadline() {
 	_ = e.control.SetWriteDeadline(e.site.Options.Wall().Add(streamWrite))
 }
 
-// send writes an event; ok says that the browser took it.
+// send writes an event. ok reports whether the write succeeded.
 func (e *events) send(name, data string) (ok bool) {
 	var all strings.Builder
 	if name != "" {

@@ -14,12 +14,12 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// live is the stream of the portal's first page.
+// live serves the event stream of the portal's first page.
 func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	v, err := p.site.Begin(page.Customer, w, r)
 	out := &events{w: w, control: http.NewResponseController(w), site: p.site}
 	out.begin()
-	if err != nil { // the page is loaded again, and says why
+	if err != nil { // the page reloads and shows the reason
 		out.send("over", "")
 		return
 	}
@@ -37,7 +37,7 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	newFollower(p, v, out).follow(line)
 }
 
-// counters are those that the page's limits are judged by.
+// counters returns the keys of the counters of the limits on the page.
 func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 	_, values := parts.Attributes(v)
 	attributes := map[string]string{}
@@ -52,42 +52,43 @@ func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 const (
 	streamsOfSession = 4
 	streamsOfNode    = 1000
-	// countersOfStream is how many counters of a page are watched. A page with more is drawn again
-	// every few seconds.
+	// countersOfStream is the number of counters that are watched for a page. A page with more counters is
+	// rendered again every few seconds.
 	countersOfStream = 200
-	// watchEvery is how often the versions of all watched counters are read, with one statement.
+	// watchEvery is the interval at which one statement reads the versions of all watched counters.
 	watchEvery   = 500 * time.Millisecond
 	watchTimeout = 5 * time.Second
-	// checkEvery is how often it is asked which sessions of streams have ended, with one statement. A
-	// stream ends within 2 s of its session.
+	// checkEvery is the interval at which one statement checks the sessions of all streams. A stream ends within
+	// 2 s of its session.
 	checkEvery = 750 * time.Millisecond
 )
 
-// Watcher is what tells pages that something has changed.
+// Watcher contains the functions with which the portal detects changes.
 type Watcher struct {
-	// Counters are those that a customer's limits are judged by, with values of attributes.
+	// Counters returns the keys of the counters of a customer's limits. attributes selects the counters of
+	// limits per attribute.
 	Counters func(ctx context.Context, customer string, attributes map[string]string) ([]model.CounterKey, error)
 	// Versions reads the versions of counters with one statement.
 	Versions func(ctx context.Context, counters []model.CounterKey) ([]int64, error)
-	// Change is the newest change of plans and customers that counts on this node.
+	// Change returns the number of the newest change of plans and customers that this node has applied.
 	Change func() int64
 }
 
-// A hub tells the streams of this node what has changed. It is safe for concurrent use.
+// A hub notifies this node's streams of changes. It is safe for concurrent use.
 type hub struct {
 	watcher Watcher
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
-	session map[string]int // streams by the session's token
+	session map[string]int // number of streams by session token
 }
 
-// A stream is one open page that is told of changes.
+// A stream is one open page that is notified of changes.
 type stream struct {
 	session  string
 	counters []model.CounterKey
-	changed  chan struct{} // has an element when something changed
-	over     chan struct{} // has an element when the session has ended
+	changed  chan struct{} // contains an element if something changed
+	over     chan struct{} // contains an element if the session has ended
 }
 
 func newStream(session string, counters []model.CounterKey) *stream {
@@ -98,7 +99,7 @@ func newHub(w Watcher) *hub {
 	return &hub{watcher: w, streams: map[*stream]struct{}{}, session: map[string]int{}}
 }
 
-// join lets a stream in, or says that there are too many.
+// join adds a stream. It reports false if there are too many streams.
 func (h *hub) join(s *stream) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +120,7 @@ func (h *hub) leave(s *stream) {
 	}
 }
 
-// run reads versions until ctx ends. While nobody watches it asks nothing.
+// run polls the versions of watched counters until ctx ends. It sends no statement while there are no streams.
 func (h *hub) run(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -136,8 +137,8 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// look reads the versions of all watched counters, and tells the streams of those that changed;
-// all says that every stream is told. It returns what is known now.
+// look reads the versions of all watched counters and notifies the streams with changed counters, or every
+// stream if all is true. It returns the new versions.
 func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bool) map[model.CounterKey]int64 {
 	watched := h.watched()
 	if len(watched) == 0 {
@@ -151,13 +152,13 @@ func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bo
 	}
 	versions, err := h.watcher.Versions(ctx, counters)
 	if err != nil {
-		return known // streams say so by their own reads
+		return known // the streams' own reads report the outage
 	}
 	fresh := make(map[model.CounterKey]int64, len(counters))
 	told := map[*stream]bool{}
 	for i, k := range counters {
 		fresh[k] = versions[i]
-		// A counter that is new here may have changed between its page's first look and this one.
+		// A counter without an earlier version may have changed between the page's first read and this read.
 		if before, there := known[k]; all || !there || before != versions[i] {
 			for _, s := range watched[k] {
 				told[s] = true
@@ -173,12 +174,12 @@ func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bo
 func tell(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
-	default: // it has been told and has not looked yet
+	default: // an earlier notification is still pending
 	}
 }
 
-// checkSessions tells streams that their session has ended, until ctx ends. followed returns the
-// sessions that have not. In an outage all are taken to last.
+// checkSessions notifies streams of the end of their session, until ctx ends. followed returns the sessions that
+// still exist. In an outage all sessions count as existing.
 func (h *hub) checkSessions(ctx context.Context, followed func(context.Context, []string) (map[string]bool, error)) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -208,7 +209,7 @@ func (h *hub) checkSessions(ctx context.Context, followed func(context.Context, 
 	}
 }
 
-// open are all streams by their sessions.
+// open returns all streams by their sessions.
 func (h *hub) open() map[string][]*stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +220,7 @@ func (h *hub) open() map[string][]*stream {
 	return all
 }
 
-// watched are the counters of all streams, and who watches each.
+// watched returns the counters of all streams, each with the streams that watch it.
 func (h *hub) watched() map[model.CounterKey][]*stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,16 +9,16 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// overviewData is the portal's first page. Each part can fail alone.
+// overviewData is the data of the portal's first page. Each part can fail alone.
 type overviewData struct {
 	Outlook *parts.Outlook
 	Limits  parts.LimitsData
-	Stream  string           // where new limits come from
+	Stream  string           // address of the event stream
 	Failed  bool             // the limits could not be read
-	Usage   *parts.UsageData // nil: it could not be read
+	Usage   *parts.UsageData // nil if it could not be read
 	Cost    *parts.CostData
-	CostOut bool          // it could not be read
-	Refused *refusalsData // nil: they could not be read
+	CostOut bool          // the cost could not be read
+	Refused *refusalsData // nil if they could not be read
 }
 
 func (v *visit) overview() (*page.View, error) {
@@ -29,7 +29,7 @@ func (v *visit) overview() (*page.View, error) {
 	shown := &page.View{Sheet: "overview", Title: "Usage and limits", Tab: "overview", Live: true}
 	state, err := v.overviewParts(&data)
 	switch problem, asked := page.ProblemOf(err); {
-	case asked && problem.Status == http.StatusUnprocessableEntity: // a value of an attribute that cannot be
+	case asked && problem.Status == http.StatusUnprocessableEntity: // an invalid attribute value
 		return nil, err
 	case err != nil:
 		v.Note("the limits", err)
@@ -44,8 +44,8 @@ func (v *visit) overview() (*page.View, error) {
 	return shown, nil
 }
 
-// overviewParts asks for the parts of the page at the same time. The error is that of the limits;
-// of the others a part that failed is missing.
+// overviewParts queries the parts of the page concurrently. The error is the error of the limits. Any other part
+// that failed is left out.
 func (v *visit) overviewParts(data *overviewData) (state *parts.Standing, err error) {
 	var all sync.WaitGroup
 	v.Beside(&all, "the usage", func() (err error) {
@@ -86,7 +86,7 @@ func (v *visit) usagePage() (*page.View, error) {
 	return shown, nil
 }
 
-// usageFile is the page's data as CSV.
+// usageFile returns the page's usage as a CSV file.
 func (v *visit) usageFile() (*page.View, error) {
 	data, points, err := parts.UsageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
 	if err != nil {

@@ -15,25 +15,25 @@ import (
 	"quotad/internal/web/words"
 )
 
-// planData is a plan as a customer reads it.
+// planData is a plan as the portal shows it to a customer.
 type planData struct {
 	Name, Version, Since string
 	Price                string
 	Notes                []string
 	Meters               []planMeter
 	Versions             []planVersion
-	Following            bool   // newer versions count by themselves
-	Coming, ComingPrice  string // the plan that is scheduled
+	Following            bool   // newer versions apply automatically
+	Coming, ComingPrice  string // the scheduled plan
 	Others               []otherPlan
 }
 
-// otherPlan is one that the customer may ask for.
+// otherPlan is a plan that the customer may request.
 type otherPlan struct {
 	Key, Name, Price string
-	Asked            string // when it did; empty: it did not
+	Asked            string // day of the customer's request, or empty if there is none
 }
 
-// planMeter is what a plan says of one meter.
+// planMeter contains a plan's limits and prices of one meter.
 type planMeter struct {
 	Title  string
 	Limits []string
@@ -78,14 +78,14 @@ func (v *visit) planPage() (*page.View, error) {
 	for i := range list.Items {
 		p := &list.Items[i]
 		if p.Version > plan.Version {
-			continue // not the customer's
+			continue // newer than the customer's version
 		}
 		data.Versions = append(data.Versions, planVersion{words.Number(int64(p.Version)), v.day(p.CreatedAt), parts.BasePrice(p), p.Version == plan.Version})
 	}
 	return &page.View{Sheet: "plan", Title: "Plan", Tab: "plan", Data: data}, nil
 }
 
-// otherPlans are those that the customer may ask for. One that nobody has written yet is left out.
+// otherPlans returns the plans that the customer may request. It leaves out plans that do not exist yet.
 func (v *visit) otherPlans() (all []otherPlan, err error) {
 	var asked client.List[client.PlanRequest]
 	for _, key := range v.Site.Options.Plans {
@@ -113,7 +113,7 @@ func (v *visit) otherPlans() (all []otherPlan, err error) {
 	return all, nil
 }
 
-// askForPlan tells that the customer asks for a plan.
+// askForPlan records the customer's request for a plan.
 func (v *visit) askForPlan() (*page.View, error) {
 	plan := v.R.PathValue("plan")
 	if !slices.Contains(v.Site.Options.Plans, plan) {
@@ -174,7 +174,7 @@ func (v *visit) planMeter(plan *client.Plan, m client.Meter) planMeter {
 	return row
 }
 
-// priceWords says what units cost.
+// priceWords describes a price in words.
 func priceWords(p *client.Price, currency, unit string) (all []string) {
 	switch {
 	case p.Model == "per_unit" && p.UnitPrice != nil:
@@ -183,7 +183,7 @@ func priceWords(p *client.Price, currency, unit string) (all []string) {
 		all = append(all, fmt.Sprintf("%s for every %s begun", words.Price(*p.PackagePrice, currency), words.Short(*p.PackageSize)))
 	case p.Model == "graduated", p.Model == "volume":
 		all = append(all, tierWords(p, currency)...)
-	default: // a test asks for words of each
+	default: // a test checks that each model has words
 		all = append(all, p.Model)
 	}
 	if by := map[string]string{
@@ -204,9 +204,9 @@ func priceWords(p *client.Price, currency, unit string) (all []string) {
 	return all
 }
 
-// tierWords says what each tier costs.
+// tierWords describes the price of each tier in words.
 func tierWords(p *client.Price, currency string) (all []string) {
-	next := p.Model == "graduated" && p.Included > 0 // tiers count after the included units
+	next := p.Model == "graduated" && p.Included > 0 // tiers begin after the included units
 	if p.Model == "volume" && p.Included > 0 {
 		all = append(all, "all units beyond these at the price of the tier that they reach:")
 	} else if p.Model == "volume" {

@@ -1,5 +1,5 @@
-// Package portal owns the pages of one customer, and the streams that keep an open page up to date. To
-// add a page: a template, a method that makes its view, and a line in pages.
+// Package portal owns the pages of one customer, and the streams that update open pages. To add a page, add a
+// template, a method that makes its view, and a line in pages.
 package portal
 
 import (
@@ -12,10 +12,10 @@ import (
 	"quotad/internal/web/page"
 )
 
-// A visit is one request of a page of the portal.
+// A visit is one request of a portal page.
 type visit struct{ *page.Visit }
 
-// pages are all of them.
+// pages lists all portal pages.
 var pages = []struct {
 	pattern string
 	who     page.Who
@@ -37,11 +37,11 @@ var pages = []struct {
 	{"POST /portal/plan/{plan}", page.Customer, (*visit).askForPlan},
 }
 
-// A Portal is its pages. It tells those that are open what has changed. It is safe for concurrent use.
+// A Portal serves the portal's pages and notifies open pages of changes. It is safe for concurrent use.
 type Portal struct {
 	site     *page.Site
 	hub      *hub
-	draws    *rate.Limiter // of all streams
+	draws    *rate.Limiter // limits the renderings of all streams
 	stopping chan struct{} // closed when the node stops
 }
 
@@ -55,7 +55,7 @@ func New(site *page.Site, w Watcher) *Portal {
 	return p
 }
 
-// Run tells open pages what has changed, and ends them with their sessions, until ctx ends.
+// Run notifies open pages of changes and of the end of their sessions, until ctx ends.
 func (p *Portal) Run(ctx context.Context) {
 	var both sync.WaitGroup
 	both.Go(func() { p.hub.run(ctx) })
@@ -63,7 +63,7 @@ func (p *Portal) Run(ctx context.Context) {
 	both.Wait()
 }
 
-// followed are the sessions that have not ended, of those with these tokens.
+// followed returns the tokens of the sessions that still exist.
 func (p *Portal) followed(ctx context.Context, tokens []string) (map[string]bool, error) {
 	now, err := p.site.Options.Now(ctx)
 	if err != nil {
@@ -72,5 +72,5 @@ func (p *Portal) followed(ctx context.Context, tokens []string) (map[string]bool
 	return p.site.Options.Store.FollowedSessions(ctx, tokens, now)
 }
 
-// Stop ends the streams of open pages. It is called once.
+// Stop ends the streams of open pages. It must be called only once.
 func (p *Portal) Stop() { close(p.stopping) }

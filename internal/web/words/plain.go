@@ -11,21 +11,21 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What the API says, for people: without the names of members, calls and checks.
+// Texts of the API for people, without names of JSON members, API calls and checks.
 
-// apiCall is a clause that says which call of the API to make. Pages have forms and links for that.
+// apiCall matches a clause that names an API call to make. Pages have forms and links instead.
 var apiCall = regexp.MustCompile(`(?:[:;,] | \()[^:;,(]*\b(?:GET|PUT|POST|DELETE) /v1/\S*[^:;,.)]*\)?`)
 
-// algorithmNames are what people call each algorithm.
+// algorithmNames maps each algorithm to its name for people.
 var algorithmNames = map[model.Algorithm]string{
 	model.FixedWindow: "Fixed window", model.SlidingWindow: "Sliding window", model.SlidingLog: "Exact log",
 	model.TokenBucket: "Token bucket", model.Allocation: "Allocation", model.Concurrency: "Concurrency",
 }
 
-// AlgorithmName is what people call an algorithm, by its name in JSON.
+// AlgorithmName returns an algorithm's name for people. name is the algorithm's name in JSON.
 func AlgorithmName(name string) string { return algorithmNames[model.AlgorithmNamed(name)] }
 
-// memberWords are members and values of plans that texts of the API name, as the pages call them.
+// memberWords replaces the names of plan members and values in texts of the API with the words of the pages.
 var memberWords = strings.NewReplacer(slices.Concat(algorithmPairs(), []string{
 	"first_hit", "first hit",
 	"per_unit", "per unit", "unit_price", "unit price", "package_size", "units of a package", "package_price", "price of a package", "flat_price", "flat price",
@@ -34,7 +34,7 @@ var memberWords = strings.NewReplacer(slices.Concat(algorithmPairs(), []string{
 	"level_by", "level that is billed", "interval_count", "number of intervals", "plan_version", "version of the plan", "on_outage", "outage",
 })...)
 
-// algorithmPairs are the names of algorithms in JSON, each with that of the pages.
+// algorithmPairs returns the JSON name of each algorithm, followed by its name for people.
 func algorithmPairs() (pairs []string) {
 	for a, name := range algorithmNames {
 		pairs = append(pairs, a.String(), strings.ToLower(name))
@@ -42,15 +42,16 @@ func algorithmPairs() (pairs []string) {
 	return pairs
 }
 
-// Plainly is a text of the API without the calls and the members that it names.
+// Plainly returns a text of the API without API calls, and with the names of members in words.
 func Plainly(text string) string {
 	return memberWords.Replace(apiCall.ReplaceAllString(text, ""))
 }
 
-// element is one name of a path, and its index where it is a list.
+// element matches one name in a path, with an index if the name is a list.
 var element = regexp.MustCompile(`^([^\[\]]+)(?:\[(\d+)\])?$`)
 
-// PathWords is the path of a member in words: "lines[1].amount_minor" is "line 2, amount".
+// PathWords returns the path of a member in words. For example, "lines[1].amount_minor" becomes "line 2,
+// amount".
 func PathWords(path string) string {
 	var all []string
 	for part := range strings.SplitSeq(path, ".") {
@@ -67,7 +68,7 @@ func PathWords(path string) string {
 	return strings.Join(all, ", ")
 }
 
-// Said is what a problem says. words names the member of a path.
+// Said returns the text of a problem. words returns the name of the member at a path.
 func Said(p *client.Problem, words func(path string) string) string {
 	var all []string
 	for _, e := range p.Errors {

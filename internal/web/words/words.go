@@ -1,5 +1,5 @@
-// Package words writes numbers, money, instants, small drawings and the texts of the API as people read
-// them. It is pure.
+// Package words formats numbers, money, instants and the API's texts for people, and draws small charts. It is
+// pure.
 package words
 
 import (
@@ -18,18 +18,18 @@ import (
 	"quotad/internal/plans"
 )
 
-// Numbers, money and instants as people read them.
+// Numbers, money and instants for people.
 
-// Number groups digits by three.
+// Number formats an integer with its digits in groups of three.
 func Number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
 
-// Money writes minor units of a currency, as on invoices.
+// Money formats minor units of a currency as on invoices.
 func Money(minor int64, currency string) string { return invoices.Money(minor, currency) }
 
-// Decimal writes a decimal number without zeros at its end: "1,234.5".
+// Decimal formats a decimal number without trailing zeros, such as "1,234.5".
 func Decimal(s string) string { return rating.Short(s) }
 
-// Price writes a unit price, a decimal of any length, with the currency's digits at least.
+// Price formats a unit price, a decimal of any length, with at least the currency's number of digits.
 func Price(decimal, currency string) string {
 	digits, _ := plans.Exponent(currency)
 	whole, fraction, _ := strings.Cut(decimal, ".")
@@ -43,8 +43,8 @@ func Price(decimal, currency string) string {
 	return rating.Money(whole, currency)
 }
 
-// PerUnit writes a price of one unit, or of a thousand or a million where one costs too little to
-// be read.
+// PerUnit formats a unit price as a price for one unit, or for a thousand or a million units if the price of one
+// is too small to read.
 func PerUnit(decimal, currency string) string {
 	words := " each"
 	for _, w := range []string{" a thousand", " a million"} {
@@ -58,7 +58,7 @@ func PerUnit(decimal, currency string) string {
 	return Price(decimal, currency) + words
 }
 
-// Short writes a large number as "2.5 million", where that loses nothing.
+// Short formats a large number in a form such as "2.5 million" if that form is exact.
 func Short(n int64) string {
 	for _, s := range []struct {
 		size int64
@@ -75,7 +75,7 @@ func Short(n int64) string {
 	return Number(n)
 }
 
-// Plural is a unit's word for so many.
+// Plural returns the singular or plural form of a unit for n.
 func Plural(n int64, unit string) string {
 	if n == 1 || unit == "" || strings.HasSuffix(unit, "s") {
 		return unit
@@ -94,7 +94,7 @@ func Plural(n int64, unit string) string {
 	return unit + "s"
 }
 
-// Until writes how long it is, as the script's countdown does.
+// Until formats a remaining time as the script's countdown does.
 func Until(d time.Duration) string {
 	s := max(0, int64((d+time.Second-1)/time.Second))
 	switch days, hours := s/86400, s/3600; {
@@ -106,7 +106,7 @@ func Until(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// When writes an instant by the customer's clock, as short as it is clear at now.
+// When formats an instant in the customer's zone, as short as is unambiguous at now.
 func When(at, now time.Time, zone *time.Location) string {
 	at, now = at.In(zone), now.In(zone)
 	clock := at.Format("15:04")
@@ -123,13 +123,13 @@ func When(at, now time.Time, zone *time.Location) string {
 	return at.Format("2 Jan 2006, ") + clock
 }
 
-// DaysBetween counts midnights from a to b, both by one zone.
+// DaysBetween returns the number of midnights from a to b. Both must be in the same zone.
 func DaysBetween(a, b time.Time) int {
 	day := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
 	return int(day(b).Sub(day(a)) / (24 * time.Hour))
 }
 
-// Around is when, for what is only guessed: by the quarter of an hour today, else by the day.
+// Around formats an estimated instant: to a quarter of an hour if the instant is today, else to the day.
 func Around(at, now time.Time, zone *time.Location) string {
 	at, now = at.In(zone), now.In(zone)
 	switch days := DaysBetween(now, at); {
@@ -143,14 +143,14 @@ func Around(at, now time.Time, zone *time.Location) string {
 	return "around " + at.Format("2 January 2006")
 }
 
-// Span writes the time [from, to) by days where both are midnight.
+// Span formats the time span [from, to), in days if both ends are midnight.
 func Span(from, to time.Time, zone *time.Location) string {
 	from, to = from.In(zone), to.In(zone)
 	midnight := func(t time.Time) bool {
 		hour, minute, second := t.Clock()
 		return hour+minute+second == 0 && t.Nanosecond() == 0
 	}
-	if !from.Before(to) { // of an invoice that is of no period
+	if !from.Before(to) { // the invoice has no period
 		return from.Format("2 January 2006")
 	}
 	if !midnight(from) || !midnight(to) {
@@ -168,7 +168,7 @@ func Span(from, to time.Time, zone *time.Location) string {
 	return from.Format("2 Jan 2006") + " – " + last.Format("2 Jan 2006")
 }
 
-// ZoneText names a zone and its offset at an instant.
+// ZoneText returns the name of a zone and its offset at an instant.
 func ZoneText(at time.Time, zone *time.Location) string {
 	_, offset := at.In(zone).Zone()
 	if zone == time.UTC || zone.String() == "UTC" {
@@ -185,7 +185,7 @@ func ZoneText(at time.Time, zone *time.Location) string {
 	return text + ")"
 }
 
-// Lasted writes how long something took or takes, in its largest whole unit.
+// Lasted formats a duration in its largest whole unit.
 func Lasted(d time.Duration) string {
 	for _, u := range []struct {
 		of   time.Duration
@@ -199,7 +199,7 @@ func Lasted(d time.Duration) string {
 	return fmt.Sprintf("%d %s", n, Plural(n, "second"))
 }
 
-// Sized writes bytes as people read them, in units of a thousand, rounded down.
+// Sized formats a number of bytes in units of powers of a thousand, rounded down.
 func Sized(n int64) string {
 	const units = "kMGTPE"
 	size := int64(1)
@@ -218,7 +218,7 @@ func Sized(n int64) string {
 	return text + " " + units[at:at+1] + "B"
 }
 
-// ShareOf is n of all in percent, with one digit after the point, rounded down.
+// ShareOf returns n/all in percent, with one digit after the point, rounded down.
 func ShareOf(n, all int64) string {
 	if all == 0 {
 		return "–"
@@ -227,7 +227,7 @@ func ShareOf(n, all int64) string {
 	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
 }
 
-// MulDiv is a·b/c, rounded down, for numbers that are not below 0. It stops at 2⁶³−1.
+// MulDiv returns a·b/c, rounded down, for non-negative numbers. The result stops at 2⁶³−1.
 func MulDiv(a, b, c int64) int64 {
 	if c == 0 {
 		return 1<<63 - 1
@@ -239,21 +239,21 @@ func MulDiv(a, b, c int64) int64 {
 	return q.Int64()
 }
 
-// Charts are SVG that fits any width without script: positions across are in percent, those down
-// in pixels, and colours come from classes, so that no style stands in them.
+// Charts are SVG images that fit any width without a script. Horizontal positions are in percent and vertical
+// positions in pixels. Colours come from CSS classes, so the SVG contains no styles.
 
-// Drawing collects an SVG.
+// Drawing collects the elements of an SVG image.
 type Drawing struct{ strings.Builder }
 
-// Add writes SVG, as fmt.Fprintf does.
+// Add appends SVG, formatted like fmt.Fprintf.
 func (d *Drawing) Add(format string, args ...any) { fmt.Fprintf(&d.Builder, format, args...) }
 
-// HTML is the drawing as a part of a page.
+// HTML returns the image as a part of a page.
 func (d *Drawing) HTML() template.HTML {
 	return template.HTML(d.String()) //nolint:gosec // made of numbers, fixed text and escaped text
 }
 
-// Bar is how much of a limit is used.
+// Bar returns a bar that shows the used part of a limit.
 func Bar(used, limit int64) template.HTML {
 	level := ""
 	shown := MulDiv(max(0, min(used, limit)), 1000, max(1, limit)) // thousandths
@@ -264,7 +264,7 @@ func Bar(used, limit int64) template.HTML {
 		level = " high"
 	}
 	if used > 0 {
-		shown = max(shown, 8) // so that a little can be seen
+		shown = max(shown, 8) // keeps small values visible
 	}
 	var d Drawing
 	d.Add(`<svg class="bar" width="100%%" height="8" aria-hidden="true"><rect class="track" width="100%%" height="8" rx="4"/>`)
