@@ -16,59 +16,59 @@ import (
 
 const (
 	measureEvery   = 5 * time.Second
-	retryEvery     = 500 * time.Millisecond // while measurements fail
-	defaultWithin  = 2 * time.Second        // one measurement, connecting included
-	measureTries   = 5                      // round trips at most; the narrowest counts
-	narrowEnough   = 2 * time.Millisecond   // no further try needed
-	defaultWidth   = 100 * time.Millisecond // a wider round trip is too inexact
-	maxAge         = 15 * time.Second       // how old a measurement Now uses
-	maxEstimateAge = 60 * time.Second       // how old a measurement Estimate uses
-	// maxStep is how far the wall clock may move against the monotonic one before a
-	// measurement is dropped. After a suspend or a migration of the machine the monotonic
-	// clock has lost time.
+	retryEvery     = 500 * time.Millisecond // the pause while measurements fail
+	defaultWithin  = 2 * time.Second        // for one measurement, including the time to connect
+	measureTries   = 5                      // the maximum number of round trips; the narrowest counts
+	narrowEnough   = 2 * time.Millisecond   // a round trip that needs no further attempt
+	defaultWidth   = 100 * time.Millisecond // the maximum width; a wider round trip is too inexact
+	maxAge         = 15 * time.Second       // the maximum age of a measurement for Now
+	maxEstimateAge = 60 * time.Second       // the maximum age of a measurement for Estimate
+	// maxStep is the maximum distance by which the wall clock may move against the monotonic clock. After a
+	// longer step the measurement is dropped, because the monotonic clock loses time while the machine is
+	// suspended or migrated.
 	maxStep = 50 * time.Millisecond
-	// failPause is how long after a failed measurement Now fails at once, so
-	// that an outage does not become a queue of attempts.
+	// failPause is the time after a failed measurement in which Now fails at once, so that an outage does not
+	// cause a queue of attempts.
 	failPause = 100 * time.Millisecond
-	// maxJump is how far the server's clock may move against the monotonic one before it has
-	// stepped. A step is used when a second measurement, confirmAfter later, agrees with the first
-	// within sameStep: a server that slews its clock at full speed moves it by a tenth of that time.
+	// maxJump is the maximum distance by which the server's clock may move against the monotonic clock; a longer
+	// distance is a step. A step is used after a second measurement, confirmAfter later, agrees with the first
+	// within sameStep. A server that slews its clock at full speed moves the clock by a tenth of that time.
 	maxJump      = time.Second
 	confirmAfter = time.Second
 	sameStep     = 250 * time.Millisecond
 )
 
-// sharedFor is how long a measurement is shared: within this time nobody begins another.
+// sharedFor is the time in which a measurement is shared. No caller starts another measurement within this time.
 const sharedFor = 100 * time.Millisecond
 
-// ErrClockUnsure is returned while the time of the database cannot be told
-// well enough to charge by it.
+// ErrClockUnsure is returned while the time of the database is not known well enough to charge by it.
 var ErrClockUnsure = errors.New("the database's time is not known well enough")
 
 // instant is one reading of the local clocks, in ns.
 type instant struct {
-	mono int64 // since the process started; never set back
-	wall int64 // since the Unix epoch, as the machine believes
+	mono int64 // since the start of the process; never decreases
+	wall int64 // since the Unix epoch, by the machine's clock
 }
 
-// measurement ties the server's time to the local clocks.
+// measurement is the server's time at a reading of the local clocks.
 type measurement struct {
 	at     instant
 	server int64 // µs since the Unix epoch, at that instant
-	width  int64 // ns; the round trip. The error is at most half of it
+	width  int64 // duration of the round trip, ns; the error is at most half of it
 }
 
-// Clock tells PostgreSQL's time, which is the one clock of all nodes, without a statement for
-// each call. Its methods may be called from any goroutine.
+// Clock is PostgreSQL's time, which is the one clock of all nodes. A call needs no statement of its own. A Clock
+// is safe for concurrent use.
 type Clock struct {
-	// Within bounds a measurement, connecting included; 0 means 2 s. Width bounds its round trip: the
-	// error is at most half of it; 0 means 100 ms. They are set before the first measurement.
+	// Within bounds a measurement, including the time to connect; 0 means 2 s. Width bounds the round trip of a
+	// measurement, whose error is at most half of the round trip; 0 means 100 ms. Both must be set before the
+	// first measurement.
 	Within, Width time.Duration
 
 	connect func(context.Context) (*pgx.Conn, error)
 	log     *slog.Logger
 	local   func() instant                             // the machine's clocks
-	measure func(context.Context) (measurement, error) // asks the server
+	measure func(context.Context) (measurement, error) // reads the server's clock
 
 	current atomic.Pointer[measurement]
 	failed  atomic.Pointer[failure]
@@ -76,24 +76,24 @@ type Clock struct {
 	steps   atomic.Int64
 	doubts  chan struct{} // wakes Run to confirm a step
 
-	// Owned by the measurement in flight.
-	trusted *measurement // the last one that was used as it was taken
-	doubted *measurement // one that shows a step, which is not confirmed yet; else nil
+	// The measurement in flight owns the following fields.
+	trusted *measurement // the last measurement that was used unchanged
+	doubted *measurement // the measurement of a step that is not confirmed yet, or nil
 
-	mu     sync.Mutex // guards conn and closed; held during a measurement
+	mu     sync.Mutex // guards conn and closed; locked during a measurement
 	conn   *pgx.Conn
 	closed bool
 }
 
-// failure is the last measurement that failed.
+// failure is the last failed measurement.
 type failure struct {
 	mono int64
 	err  error
 }
 
-// NewClock makes a clock for the database. It uses one connection of its own,
-// opened at the first need and closed by Close, so that it never waits for a
-// pool. Nothing runs yet: Run keeps it measured. log may be nil.
+// NewClock returns a clock for the database. The clock never waits for a pool, because it uses a connection of
+// its own. It opens the connection when it needs one for the first time, and Close closes the connection.
+// NewClock starts no measurements; Run does. log may be nil.
 func NewClock(databaseURL string, log *slog.Logger) *Clock {
 	if log == nil {
 		log = slog.Default()
@@ -108,8 +108,8 @@ func NewClock(databaseURL string, log *slog.Logger) *Clock {
 	return c
 }
 
-// Run measures every few seconds until ctx ends, and a second after a measurement that shows a
-// step. Failures are logged when they begin and when they end; Now reports them meanwhile.
+// Run measures the time every few seconds until ctx ends, and a second after a measurement that shows a step. It
+// logs when measurements begin to fail and when they work again. Meanwhile Now returns the failures.
 func (c *Clock) Run(ctx context.Context) {
 	unsure := false
 	for pause := measureEvery; ; {
@@ -130,8 +130,7 @@ func (c *Clock) Run(ctx context.Context) {
 	}
 }
 
-// rest waits for d, or for confirmAfter where a step is to be confirmed. It reports false when ctx
-// ended first.
+// rest waits for d, or for confirmAfter if a step must be confirmed. It returns false if ctx ended first.
 func (c *Clock) rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -145,10 +144,9 @@ func (c *Clock) rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Now returns the server's time in µs since the Unix epoch. While the last measurement is good
-// it takes no lock and allocates nothing. Otherwise it measures first, for Within at
-// most. Other callers share that measurement. When it does not help the error is
-// ErrClockUnsure, or ctx's error.
+// Now returns the server's time in µs since the Unix epoch. While the last measurement is good, Now takes no
+// lock and allocates no memory. Otherwise Now first measures the time, which takes at most Within, and other
+// callers share the measurement. If the measurement fails, the error is ErrClockUnsure or ctx's error.
 func (c *Clock) Now(ctx context.Context) (us int64, err error) {
 	now := c.local()
 	if m := c.current.Load(); m != nil && m.good(now, maxAge) {
@@ -157,7 +155,7 @@ func (c *Clock) Now(ctx context.Context) (us int64, err error) {
 	return c.nowMeasured(ctx, now)
 }
 
-// nowMeasured is Now's slow path.
+// nowMeasured is the slow path of Now.
 func (c *Clock) nowMeasured(ctx context.Context, now instant) (int64, error) {
 	if f := c.failed.Load(); f != nil && now.mono-f.mono < int64(failPause) {
 		return 0, fmt.Errorf("%w: %w", ErrClockUnsure, f.err)
@@ -167,15 +165,15 @@ func (c *Clock) nowMeasured(ctx context.Context, now instant) (int64, error) {
 		return 0, err
 	}
 	now = c.local()
-	if !m.good(now, maxAge) { // the machine slept in between
+	if !m.good(now, maxAge) { // the machine was suspended in between
 		return 0, fmt.Errorf("%w: the local clock moved during the measurement", ErrClockUnsure)
 	}
 	return m.serverTime(now), nil
 }
 
-// Estimate returns the server's time by a measurement of up to a minute ago. It is for answers
-// in an outage that charge nothing. It never waits. ok is false when there is no such
-// measurement, or the local clock moved.
+// Estimate returns the server's time by a measurement that is at most a minute old. It is for answers in an
+// outage that charge nothing, and it never waits. ok is false if there is no such measurement or the local clock
+// moved.
 func (c *Clock) Estimate() (us int64, ok bool) {
 	now := c.local()
 	m := c.current.Load()
@@ -185,8 +183,8 @@ func (c *Clock) Estimate() (us int64, ok bool) {
 	return m.serverTime(now), true
 }
 
-// Quality tells the age of the present measurement and the width of its round trip. The error
-// of the clock is at most half that width. ok is false when there is no measurement.
+// Quality returns the age of the present measurement and the width of its round trip. The error of the clock is
+// at most half that width. ok is false if there is no measurement.
 func (c *Clock) Quality() (age, width time.Duration, ok bool) {
 	m := c.current.Load()
 	if m == nil {
@@ -195,8 +193,8 @@ func (c *Clock) Quality() (age, width time.Duration, ok bool) {
 	return time.Duration(c.local().mono - m.at.mono), time.Duration(m.width), true
 }
 
-// Offset is how far the server's clock, as it is used, is ahead of the machine's; below 0 where it
-// is behind. ok is false when there is no measurement.
+// Offset returns the difference between the server's clock, as used, and the machine's clock. The offset is
+// positive if the server's clock is ahead. ok is false if there is no measurement.
 func (c *Clock) Offset() (ahead time.Duration, ok bool) {
 	m := c.current.Load()
 	if m == nil {
@@ -205,12 +203,12 @@ func (c *Clock) Offset() (ahead time.Duration, ok bool) {
 	return time.UnixMicro(m.server).Sub(time.Unix(0, m.at.wall)), true
 }
 
-// Steps is how many steps of the server's clock were confirmed.
+// Steps returns the number of confirmed steps of the server's clock.
 func (c *Clock) Steps() int64 { return c.steps.Load() }
 
-// Steady is an instant, µs, that a statement read from the server's clock, or Now where the two are
-// further apart than a step: then the step is not confirmed yet. While Now fails there is nothing to
-// compare with.
+// Steady returns us, an instant in µs that a statement read from the server's clock. If us and Now differ by
+// more than a step, Steady returns Now, because the step is not confirmed yet. While Now fails, Steady returns
+// us.
 func (c *Clock) Steady(ctx context.Context, us int64) int64 {
 	now, err := c.Now(ctx)
 	if err != nil || within(us-now, maxJump) {
@@ -222,8 +220,8 @@ func (c *Clock) Steady(ctx context.Context, us int64) int64 {
 // within reports whether a difference, µs, is at most d.
 func within(us int64, d time.Duration) bool { return max(us, -us) <= d.Microseconds() }
 
-// Close closes the clock's connection, after a measurement under way. Now still works by the
-// last measurement, while that is good.
+// Close closes the clock's connection, after a measurement that is under way. Now still works as long as the
+// last measurement is good.
 func (c *Clock) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,17 +236,17 @@ func (m *measurement) good(now instant, age time.Duration) bool {
 	return mono >= 0 && mono <= int64(age) && step <= int64(maxStep) && step >= -int64(maxStep)
 }
 
-// serverTime is the server's time at now, in µs.
+// serverTime returns the server's time at now, in µs.
 func (m *measurement) serverTime(now instant) int64 {
 	return m.server + (now.mono-m.at.mono)/int64(time.Microsecond)
 }
 
-// remeasure measures the time. Callers that ask meanwhile share the measurement. It goes on
-// when the caller that began it gives up.
+// remeasure measures the time. Concurrent callers share the measurement. The measurement continues even if its
+// first caller gives up.
 func (c *Clock) remeasure(ctx context.Context) (*measurement, error) {
 	result := c.flight.DoChan("", func() (any, error) {
-		// A caller may have looked just before the last measurement ended, and come just after
-		// it. It needs no other.
+		// A caller may have read current just before the last measurement ended, and arrive here just after it.
+		// The last measurement serves this caller, too.
 		if m, now := c.current.Load(), c.local(); m != nil && m.good(now, sharedFor) {
 			return m, nil
 		}
@@ -285,9 +283,9 @@ func (c *Clock) remeasure(ctx context.Context) (*measurement, error) {
 	}
 }
 
-// judge returns what is to be used after a measurement: that itself or, where it shows a step that
-// is not confirmed, the last trusted one, carried on by the monotonic clock. So hits go on meanwhile.
-// A measurement of more than a minute ago is not carried on.
+// judge returns the measurement that is used after m. This is m itself unless m shows a step that is not
+// confirmed. In that case judge extends the last trusted measurement by the monotonic clock, so that hits
+// continue. judge never extends a measurement that is more than a minute old.
 func (c *Clock) judge(m *measurement) (*measurement, error) {
 	step := int64(0) // µs
 	if c.trusted != nil {
@@ -316,8 +314,8 @@ func (c *Clock) judge(m *measurement) (*measurement, error) {
 	return m, nil
 }
 
-// tellStep logs a confirmed step. The machine's own clock tells who was set: the offset was near 0
-// before, or is so now.
+// tellStep logs a confirmed step. The machine's own clock shows which clock was set: the offset was near 0
+// before the step, or is near 0 now.
 func (c *Clock) tellStep(m *measurement, step time.Duration) {
 	offset := time.UnixMicro(m.server).Sub(time.Unix(0, m.at.wall))
 	what := "the database's clock has stepped back: counters that were charged before are ahead of it, and their limits stand still until it catches up; `quotad repair clock` brings them back"
@@ -327,7 +325,7 @@ func (c *Clock) tellStep(m *measurement, step time.Duration) {
 	c.log.Warn(what, "step_seconds", step.Seconds(), "ahead_of_this_machine_seconds", offset.Seconds())
 }
 
-// Sleep waits for d and reports false when ctx ended first.
+// Sleep waits for d. It returns false if ctx ended first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,7 +1,7 @@
-// Package postgres owns quotad's way to its database: connection pools, single connections,
-// migrations at start, and the one clock. It also says how a server is (standing.go), and what an
-// error of the database means (outage.go).
+// Package postgres owns quotad's access to its database: connection pools, single connections, migrations at
+// start, and the one clock. It also reports the state of a server (standing.go) and the meaning of a database
+// error (outage.go).
 //
-// It must never name a table of quotad's, start a server (package embedded does), or print a
+// The package must never name a table of quotad's, start a server (package embedded starts servers), or print a
 // password.
 package postgres

@@ -15,25 +15,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// defaultConnectTimeout bounds the attempt on one host, unless the URL has a
-// connect_timeout of its own.
+// defaultConnectTimeout bounds the attempt to connect to one host, unless the URL has a connect_timeout.
 const defaultConnectTimeout = 5 * time.Second
 
-// ErrBadURL is returned for a database URL that cannot be read. Its text never
-// repeats a password.
+// ErrBadURL is returned for a database URL that cannot be parsed or read. Its text never contains a password.
 var ErrBadURL = errors.New("the database URL cannot be read")
 
-// sessionDefaults hold for every session of quotad. What the URL sets wins.
+// sessionDefaults are the default settings of every session of quotad. The settings in the URL have precedence.
 var sessionDefaults = map[string]string{
 	"application_name": "quotad",
 	"TimeZone":         "UTC",
 }
 
-// parse reads a database URL (postgres://user:password@host1,host2:5432/db, key=value words, or
-// file: and the path of a file with one of them) into a configuration with quotad's defaults. It
-// is bounded: a host that does not answer costs connect_timeout, five seconds by default.
+// parse parses a database URL and returns a configuration with quotad's defaults. The URL is
+// postgres://user:password@host1,host2:5432/db, key=value words, or file: and the path of a file that contains
+// such a text. An attempt to connect is bounded: an unresponsive host takes connect_timeout, which is five
+// seconds by default.
 //
-// defaults are settings of the session where the URL has none; params win over the URL's.
+// defaults are settings of the session that apply if the URL does not set them. params override the settings in
+// the URL.
 func parse(databaseURL string, defaults, params map[string]string) (*pgx.ConnConfig, error) {
 	text, err := textOf(databaseURL)
 	if err != nil {
@@ -49,7 +49,7 @@ func parse(databaseURL string, defaults, params map[string]string) (*pgx.ConnCon
 	return config, nil
 }
 
-// applyDefaults sets what every connection of quotad has.
+// applyDefaults applies the settings that every connection of quotad has.
 func applyDefaults(config *pgconn.Config, defaults, params map[string]string) {
 	for _, some := range []map[string]string{sessionDefaults, defaults} {
 		for name, value := range some {
@@ -63,26 +63,26 @@ func applyDefaults(config *pgconn.Config, defaults, params map[string]string) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = defaultConnectTimeout
 	}
-	// A host that vanished (no reset, no answer) is noticed in about 30 s
-	// where no deadline does it sooner.
+	// Keep-alive detects a host that vanished, without a reset or an answer, in about 30 s unless a deadline
+	// detects it sooner.
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}
 	config.DialFunc = dialer.DialContext
-	// With several hosts only the one that takes writes is of use.
+	// Of several hosts, only the host that accepts writes is useful.
 	if severalHosts(config) && config.ValidateConnect == nil {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	config.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool {
 		countError(err)
-		// After a failover the old primary may live on as a standby: drop its
-		// connections, so that the next attempt looks for the new one.
+		// After a failover the old primary may continue as a standby. Its connections are dropped, so that the
+		// next attempt searches for the new primary.
 		const readOnlyTransaction = "25006"
 		return !strings.EqualFold(err.Severity, "FATAL") && err.Code != readOnlyTransaction
 	}
 }
 
-// hasParam looks a setting up as the server does, whatever its case.
+// hasParam reports whether params contains a setting. Like the server, it ignores the case of the name.
 func hasParam(params map[string]string, name string) bool {
 	for have := range params {
 		if strings.EqualFold(have, name) {
@@ -92,8 +92,8 @@ func hasParam(params map[string]string, name string) bool {
 	return false
 }
 
-// severalHosts tells a list of hosts from pgx's other fallbacks, which try one
-// host with and without TLS.
+// severalHosts reports whether the configuration has several hosts. pgx's other fallbacks, which try one host
+// with and without TLS, do not count.
 func severalHosts(config *pgconn.Config) bool {
 	for _, f := range config.Fallbacks {
 		if f.Host != config.Host || f.Port != config.Port {
@@ -103,8 +103,8 @@ func severalHosts(config *pgconn.Config) bool {
 	return false
 }
 
-// eachOnce is an error whose text has no line twice: pgx lists a host twice that it tried with
-// and without TLS.
+// eachOnce is an error whose text contains no line twice. pgx lists a host twice if it tried the host with and
+// without TLS.
 type eachOnce struct{ error }
 
 func (e eachOnce) Unwrap() error { return e.error }
@@ -116,14 +116,14 @@ func (e eachOnce) Error() string {
 			lines = append(lines, line)
 		}
 	}
-	if len(lines) == 2 { // one line for the attempt, one for its only reason
+	if len(lines) == 2 { // a line for the attempt and a line for its only reason
 		return lines[0] + " " + strings.TrimSpace(lines[1])
 	}
 	return strings.Join(lines, "\n")
 }
 
-// Redact returns databaseURL for a log or a message. It leaves out the password, and the
-// options, which may hold secrets too. It shows nothing of a URL that cannot be read.
+// Redact returns databaseURL for a log or a message. The result contains neither the password nor the options,
+// which may contain secrets, too. If the URL cannot be parsed, the result shows nothing of the URL.
 func Redact(databaseURL string) string {
 	text, err := textOf(databaseURL)
 	if err != nil {
@@ -150,12 +150,12 @@ func hostPort(host string, port uint16) string {
 	return net.JoinHostPort(host, fmt.Sprint(port))
 }
 
-// passwordWord finds the password in key=value words.
+// passwordWord matches the password in key=value words.
 var passwordWord = regexp.MustCompile(`(?i)(pass(?:word|phrase|file)?)\s*=\s*('(?:[^'\\]|\\.)*'?|(?:[^\s\\&]|\\.)*)`)
 
-// badURL says why a URL cannot be read, without a risk to the password. In a URL that net/url
-// cannot parse nobody can tell where the password begins and ends. So it repeats nothing of
-// such a URL.
+// badURL returns the reason why a URL cannot be parsed, without a risk to the password. If net/url cannot parse
+// the URL, the beginning and the end of the password are unknown. Therefore badURL repeats nothing of such a
+// URL.
 func badURL(databaseURL string, err error) error {
 	const shape = "expected postgres://user:password@host:5432/database (several hosts with commas; special characters in the password as %XX) or key=value words"
 	if strings.Contains(databaseURL, "://") {
@@ -164,7 +164,7 @@ func badURL(databaseURL string, err error) error {
 	var parseErr *pgconn.ParseConfigError
 	reason := err.Error()
 	if errors.As(err, &parseErr) {
-		// pgx repeats the whole string first; only what follows is wanted.
+		// pgx repeats the whole string before the reason. Only the reason is used.
 		if at := strings.LastIndex(reason, "`: "); at >= 0 {
 			reason = reason[at+len("`: "):]
 		}

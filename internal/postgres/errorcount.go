@@ -6,17 +6,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// digits are what a SQLSTATE is written with.
+// digits are the characters of a SQLSTATE.
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// errorCounts are the errors that servers said on any connection, by the class of their SQLSTATE:
-// its first two characters.
+// errorCounts are the numbers of errors that servers returned on any connection, by the class of their SQLSTATE.
+// The class is the first two characters.
 var errorCounts [len(digits) * len(digits)]atomic.Int64
 
-// usualClasses are told of before their first error, so that an alert sees that one, too.
+// usualClasses are the classes that are reported even before their first error, so that an alert detects the
+// first error, too.
 var usualClasses = []string{"08", "25", "28", "40", "42", "53", "55", "57", "58", "XX"}
 
-// countError counts an error that a server said.
+// countError counts an error that a server returned.
 func countError(err *pgconn.PgError) {
 	if len(err.Code) != len("00000") {
 		return
@@ -36,8 +37,8 @@ func digitOf(c byte) int {
 	return -1
 }
 
-// ErrorCounts are the errors that servers said to this process since its start, by the class of
-// their SQLSTATE: its first two characters.
+// ErrorCounts returns the numbers of errors that servers have returned to this process since its start, by the
+// class of their SQLSTATE. The class is the first two characters.
 func ErrorCounts() map[string]int64 {
 	counts := make(map[string]int64, len(usualClasses))
 	for _, class := range usualClasses {

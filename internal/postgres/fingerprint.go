@@ -17,11 +17,11 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
-// ErrOtherSchema is returned where the tables are not those that the migrations of this build make.
+// ErrOtherSchema is returned if the tables are not the result of the migrations of this build.
 var ErrOtherSchema = errors.New("the schema was made by another build of before the first release, whose tables this one does not read")
 
-// fingerprints are the SHA-256 of each file of migrations, in hexadecimal, by the version that the file is. The
-// database keeps those of the files that made its schema.
+// fingerprints are the SHA-256 sums of the migration files, in hexadecimal, by the version of the file. The
+// database stores the fingerprints of the files that created its schema.
 type fingerprints map[int64]string
 
 func fingerprintsOf(fsys fs.FS) (fingerprints, error) {
@@ -45,16 +45,16 @@ func fingerprintsOf(fsys fs.FS) (fingerprints, error) {
 	return all, nil
 }
 
-// A table of versions without fingerprints, and tables without a table of versions, are of builds that
-// kept none.
+// If there is a versions table without fingerprints, or tables without a versions table, the schema was created
+// by a build that stored no fingerprints.
 const schemaKept = `
 	SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('` + versionTable + `') AND attname = 'fingerprint' AND NOT attisdropped),
 		to_regclass('` + versionTable + `') IS NOT NULL OR to_regclass('change_number') IS NOT NULL`
 
 const keptFingerprints = `SELECT version_id, fingerprint FROM ` + versionTable + ` WHERE version_id > 0`
 
-// check returns ErrOtherSchema where a migration of the database is another file here. Later ones, which this
-// build does not have, are a later build's.
+// check returns ErrOtherSchema if a migration of the database differs from the file of the same version in this
+// build. Migrations that this build does not have belong to a later build and are accepted.
 func (all fingerprints) check(ctx context.Context, conn *pgx.Conn) error {
 	var kept, there bool
 	if err := conn.QueryRow(ctx, schemaKept).Scan(&kept, &there); err != nil || !there {
@@ -79,9 +79,9 @@ func (all fingerprints) check(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// CheckSchema returns ErrOtherSchema for a database whose schema the migrations of fsys have not made. A database
-// without a schema passes, and so does one that a later build has migrated further. Whoever is to work on
-// a database asks it first.
+// CheckSchema returns ErrOtherSchema for a database whose schema was not created by the migrations of fsys. It
+// accepts a database without a schema, and a database that a later build has migrated further. Call CheckSchema
+// before any work on a database.
 func CheckSchema(ctx context.Context, conn *pgx.Conn, fsys fs.FS) error {
 	all, err := fingerprintsOf(fsys)
 	if err != nil {
@@ -90,7 +90,7 @@ func CheckSchema(ctx context.Context, conn *pgx.Conn, fsys fs.FS) error {
 	return all.check(ctx, conn)
 }
 
-// checkOn is check on a connection of database/sql.
+// checkOn calls check on a connection of database/sql.
 func (all fingerprints) checkOn(ctx context.Context, db *sql.DB) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (all fingerprints) checkOn(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-// versionStore is goose's table of versions, with a fingerprint of each. Goose writes a version in the
-// transaction of its migration.
+// versionStore is goose's versions table, which also stores the fingerprint of each version. Goose inserts a
+// version in the transaction of its migration.
 type versionStore struct {
 	database.StoreExtender
 	files fingerprints
@@ -134,7 +134,7 @@ func (*versionStore) CreateVersionTable(ctx context.Context, db database.DBTxCon
 
 const insertVersion = `INSERT INTO ` + versionTable + ` (version_id, is_applied, fingerprint) VALUES ($1, true, $2)`
 
-// Insert implements database.Store. Version 0, with which goose begins the table, is no file's.
+// Insert implements database.Store. Version 0, which goose inserts first, has no file.
 func (s *versionStore) Insert(ctx context.Context, db database.DBTxConn, r database.InsertRequest) error {
 	_, err := db.ExecContext(ctx, insertVersion, r.Version, s.files[r.Version])
 	return err

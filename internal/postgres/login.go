@@ -14,16 +14,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// filePrefix begins a database URL that is in a file: file:/run/secrets/database-url.
+// filePrefix is the prefix of a database URL that is stored in a file: file:/run/secrets/database-url.
 const filePrefix = "file:"
 
-// maxURLFile bounds what is read of such a file, in bytes.
+// maxURLFile is the maximum number of bytes that are read from such a file.
 const maxURLFile = 64 << 10
 
-// InFile is a database URL that is the text of a file. The file is read for each new connection.
+// InFile returns a database URL for a file that contains the actual URL. The file is read for each new
+// connection.
 func InFile(path string) string { return filePrefix + path }
 
-// textOf returns the text of a database URL, from the file that it names.
+// textOf returns the text of a database URL. If the URL names a file, textOf reads the file.
 func textOf(databaseURL string) (string, error) {
 	path, inFile := strings.CutPrefix(databaseURL, filePrefix)
 	if !inFile {
@@ -44,18 +45,19 @@ func textOf(databaseURL string) (string, error) {
 	return "", fmt.Errorf("%w: %s is empty", ErrBadURL, path)
 }
 
-// login is what connections are made with. Each new connection reads all of it again: the URL's
-// file, the file of passwords, certificates and their keys. So those may change while quotad runs.
+// login contains the data with which connections are opened. Each new connection reads the URL's file, the
+// password file, the certificates and their keys again. Therefore these files may change while quotad runs.
 type login struct {
 	url      string
-	defaults map[string]string // settings of the session, where the URL has none
-	params   map[string]string // settings that win over the URL's
+	defaults map[string]string // settings of the session that apply if the URL does not set them
+	params   map[string]string // settings that override the settings in the URL
 
-	last atomic.Pointer[pgx.ConnConfig] // that could be read
+	last atomic.Pointer[pgx.ConnConfig] // the last readable configuration
 }
 
-// config reads how to connect now. Where it cannot be read, the last one counts: of two files one
-// may have been replaced already, and the other not yet. again is why it could not be read.
+// config reads the current configuration. If the current configuration cannot be read, config returns the last
+// readable configuration, because of two files one may have been replaced before the other. again is the reason
+// why the current configuration could not be read.
 func (l *login) config() (config *pgx.ConnConfig, again, err error) {
 	config, err = parse(l.url, l.defaults, l.params)
 	if err == nil {
@@ -68,8 +70,8 @@ func (l *login) config() (config *pgx.ConnConfig, again, err error) {
 	return nil, nil, err
 }
 
-// connect makes a connection. Without a deadline in ctx there is one of connect_timeout for each
-// host, plus a second.
+// connect opens a connection. If ctx has no deadline, connect sets a deadline of connect_timeout for each host,
+// plus a second.
 func (l *login) connect(ctx context.Context) (*pgx.Conn, error) {
 	config, again, err := l.config()
 	if err != nil {
@@ -88,10 +90,10 @@ func (l *login) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// Connector returns a function that opens connections of the caller's own, such as those of an
-// engine's lanes. params are settings of its sessions, for instance
-// plan_cache_mode=force_generic_plan; they win over the URL's. Several hosts are tried in order
-// until one takes writes. Errors to branch on: ErrBadURL, ErrTransactionPooler.
+// Connector returns a function that opens connections for the caller's own use, such as connections of an
+// engine's lanes. params are settings of the sessions, for instance plan_cache_mode=force_generic_plan, and
+// override the settings in the URL. Several hosts are tried in order until a host accepts writes. Errors to
+// branch on: ErrBadURL, ErrTransactionPooler.
 func Connector(databaseURL string, params map[string]string) func(context.Context) (*pgx.Conn, error) {
 	l := &login{url: databaseURL, params: maps.Clone(params)}
 	return l.connect
@@ -102,7 +104,7 @@ func Connect(ctx context.Context, databaseURL string, params map[string]string) 
 	return Connector(databaseURL, params)(ctx)
 }
 
-// CloseConn ends a connection politely, within a second.
+// CloseConn closes a connection within a second. It notifies the server.
 func CloseConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

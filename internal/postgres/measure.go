@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// clockSQL reads the server's clock in µs since the epoch, exactly: extract
-// returns a numeric. A standby's clock is not that of the charges.
+// clockSQL reads the server's clock in µs since the epoch. The result is exact, because extract returns a
+// numeric. A standby must be recognized, because charges do not use a standby's clock.
 const clockSQL = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_is_in_recovery()`
 
 var errStandby = errors.New("the server is a standby")
 
-// measureServer asks the server for its time, over a new connection where the
-// old one has died.
+// measureServer measures the server's time. If the old connection is broken, measureServer opens a new
+// connection.
 func (c *Clock) measureServer(ctx context.Context) (m measurement, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,15 +31,15 @@ func (c *Clock) measureServer(ctx context.Context) (m measurement, err error) {
 		return m, err
 	}
 	if m, err = c.narrowest(ctx); err != nil {
-		c.dropConn() // whatever was wrong, the next attempt begins afresh
+		c.dropConn() // whatever failed, the next attempt opens a new connection
 	}
 	return m, err
 }
 
-// narrowest repeats the round trip until one is narrow, a few times at most. It returns the
-// narrowest.
+// narrowest repeats the round trip until one is narrow, but only a few times, and returns the narrowest
+// measurement.
 func (c *Clock) narrowest(ctx context.Context) (best measurement, err error) {
-	// The first try also prepares the statement and is wide for that.
+	// The first round trip also prepares the statement, so it is wide.
 	for try := range measureTries {
 		m, err := c.roundTrip(ctx)
 		if err != nil {
@@ -55,8 +55,7 @@ func (c *Clock) narrowest(ctx context.Context) (best measurement, err error) {
 	return best, nil
 }
 
-// roundTrip is one measurement. It assumes that the server read its clock in the middle of the
-// trip.
+// roundTrip performs one measurement. It assumes that the server read its clock in the middle of the round trip.
 func (c *Clock) roundTrip(ctx context.Context) (m measurement, err error) {
 	var standby bool
 	before := c.local()
@@ -70,8 +69,8 @@ func (c *Clock) roundTrip(ctx context.Context) (m measurement, err error) {
 	m.width = after.mono - before.mono
 	m.at = instant{
 		mono: before.mono + m.width/2,
-		// The wall clock is that of the reading after the answer, less half of the trip. The
-		// check below finds a step of it during the trip.
+		// The wall clock's time is the reading after the answer, minus half of the round trip. The check below
+		// detects a step of the wall clock during the round trip.
 		wall: after.wall - m.width/2,
 	}
 	if step := (after.wall - before.wall) - m.width; step > int64(maxStep) || step < -int64(maxStep) {
@@ -80,7 +79,7 @@ func (c *Clock) roundTrip(ctx context.Context) (m measurement, err error) {
 	return m, nil
 }
 
-// dropConn closes the connection; the caller holds c.mu.
+// dropConn closes the connection. The caller must have locked c.mu.
 func (c *Clock) dropConn() {
 	if c.conn != nil {
 		CloseConn(c.conn)

@@ -17,50 +17,51 @@ import (
 )
 
 const (
-	// migrateLockID is the advisory lock under which schemas change; any
-	// number that nobody else on the database uses.
+	// migrateLockID is the advisory lock under which schemas change. It is any number that no other program uses
+	// on the database.
 	migrateLockID = 0x71756f746164 // "quotad"
-	// migrateDeadline bounds a whole migration where ctx does not: the wait
-	// for another node's included.
+	// migrateDeadline bounds a whole migration if ctx has no deadline. The wait for another node's migration is
+	// included.
 	migrateDeadline = 10 * time.Minute
-	// migrateLockTimeout is how long one statement of a migration may wait for
-	// a table. While it waits, every hit on that table queues behind it, so it
-	// rather fails; the next start tries again.
+	// migrateLockTimeout is the maximum time for which a statement of a migration waits for a table. Every hit
+	// on the table queues behind the waiting statement. Therefore the statement fails after this time, and the
+	// next start tries again.
 	migrateLockTimeout = "15s"
-	// versionTable is where goose keeps what was applied, and the fingerprints.
+	// versionTable is the table in which goose records the applied migrations and their fingerprints.
 	versionTable = "migrations"
 )
 
 var (
 	// ErrNothingToRevert is returned by MigrateDown on an empty schema.
 	ErrNothingToRevert = errors.New("there is no migration to take back")
-	// ErrNewerSchema is returned by MigrateDown when the newest migration in
-	// the database is one that this quotad does not have.
+	// ErrNewerSchema is returned by MigrateDown if this quotad does not have the newest migration of the
+	// database.
 	ErrNewerSchema = errors.New("the schema was made by a later quotad")
 )
 
 // Migration is one step of the schema.
 type Migration struct {
 	Version   int64
-	Name      string    // its file
-	AppliedAt time.Time // zero when it is not applied
+	Name      string    // the name of its file
+	AppliedAt time.Time // zero if the migration is not applied
 }
 
-// MigrateOptions configure the migrations; the zero value is usual.
+// MigrateOptions are the options of the migrations. The zero value is the usual configuration.
 type MigrateOptions struct {
-	Logger *slog.Logger // nil: slog.Default()
-	// Lingering is how long MigrateDown waits for the sessions of a quotad that has just stopped; 0 means
-	// 2 s.
+	Logger *slog.Logger // nil means slog.Default()
+	// Lingering is the time for which MigrateDown waits for the sessions of a quotad that has just stopped; 0
+	// means 2 s.
 	Lingering time.Duration
 }
 
-// Migrate applies the migrations of fsys that the database lacks, in order, and returns them.
-// Several processes may do so at once: one works, and the others wait, at most ten minutes
-// where ctx has no deadline. A database that a later quotad has migrated further is left as it
-// is, with a warning. Each release can run on the schema of the next one. Migrate needs only
-// the right to create tables in the database.
+// Migrate applies the migrations of fsys that the database lacks, in order, and returns them. Several processes
+// may call Migrate at once: one process migrates, and the other processes wait, for at most ten minutes if ctx
+// has no deadline. If a later quotad has migrated the database further, Migrate logs a warning and changes
+// nothing. Each release can run on the schema of the next release. Migrate needs only the right to create tables
+// in the database.
 //
-// Errors to branch on, of the others below, too: ErrOtherSchema, which leaves the database as it is.
+// Migrate, MigrateDown and MigrateStatus return ErrOtherSchema, an error to branch on, and leave such a database
+// unchanged.
 func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) ([]Migration, error) {
 	var applied []Migration
 	err := withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {
@@ -74,7 +75,7 @@ func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOp
 			applied = append(applied, Migration{Version: r.Source.Version, Name: path.Base(r.Source.Path), AppliedAt: time.Now()})
 			m.log.Info("applied a migration", "version", r.Source.Version, "name", path.Base(r.Source.Path), "took", r.Duration)
 		}
-		if err == nil { // another build may have been faster
+		if err == nil { // another build may have migrated first
 			err = m.check(ctx)
 		}
 		return err
@@ -85,8 +86,8 @@ func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOp
 	return applied, nil
 }
 
-// MigrateDown takes the newest migration back, with the data in what it made, and
-// returns it. Errors to branch on: ErrNothingToRevert, ErrNewerSchema, ErrServing.
+// MigrateDown reverts the newest migration, deletes the data in the tables and columns that the migration
+// created, and returns the migration. Errors to branch on: ErrNothingToRevert, ErrNewerSchema, ErrServing.
 func MigrateDown(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) (Migration, error) {
 	var reverted Migration
 	release, err := claimSchema(ctx, databaseURL, cmp.Or(opts.Lingering, claimPatience))
@@ -116,8 +117,8 @@ func MigrateDown(ctx context.Context, databaseURL string, fsys fs.FS, opts Migra
 	return reverted, nil
 }
 
-// MigrateStatus returns the database's version (0: none applied) and all
-// migrations of fsys in order, with the time when each was applied.
+// MigrateStatus returns the database's version and all migrations of fsys in order, with the time when each
+// migration was applied. Version 0 means that no migration was applied.
 func MigrateStatus(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) (version int64, all []Migration, err error) {
 	err = withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {
 		version = m.version
@@ -133,20 +134,20 @@ func MigrateStatus(ctx context.Context, databaseURL string, fsys fs.FS, opts Mig
 	return version, all, nil
 }
 
-// migrator is a goose provider with what was found at its start.
+// migrator is a goose provider with the version that the database had at the start.
 type migrator struct {
 	provider *goose.Provider
 	log      *slog.Logger
-	version  int64 // of the database
+	version  int64 // the version of the database
 	check    func(context.Context) error
 }
 
 func (m *migrator) newest() int64 {
 	sources := m.provider.ListSources()
-	return sources[len(sources)-1].Version // goose refuses an empty FS
+	return sources[len(sources)-1].Version // goose rejects an empty FS
 }
 
-// withProvider connects, reads the schema's version under the lock and runs do.
+// withProvider connects, reads the schema's version under the lock and calls do.
 func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions, do func(context.Context, *migrator) error) error {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
@@ -160,8 +161,8 @@ func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts Migr
 	defer db.Close()
 	locker, err := lock.NewPostgresSessionLocker(
 		lock.WithLockID(migrateLockID),
-		// Tried once a second: a session that waited in the server would hold
-		// a snapshot, on which CREATE INDEX CONCURRENTLY waits for ever.
+		// The lock is tried once a second. A session that waited in the server would keep a snapshot, and CREATE
+		// INDEX CONCURRENTLY would wait forever for the snapshot.
 		lock.WithLockTimeout(1, uint64(migrateDeadline/time.Second)),
 		lock.WithUnlockTimeout(1, 5),
 	)
@@ -186,11 +187,11 @@ func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts Migr
 	if err := check(ctx); err != nil {
 		return err
 	}
-	// Reading the version takes the lock, and goose makes its table under it. goose's Up alone
-	// would make the table before it takes the lock, which is a race.
+	// GetDBVersion takes the lock, and goose creates its table under the lock. goose's Up alone would create the
+	// table before it takes the lock, which is a race.
 	version, err := provider.GetDBVersion(ctx)
 	if err == nil {
-		err = check(ctx) // who waited for another build's migrations finds them now
+		err = check(ctx) // detects migrations that another build applied during the wait
 	}
 	if err != nil {
 		return err
@@ -198,11 +199,11 @@ func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts Migr
 	return do(ctx, &migrator{provider: provider, log: opts.Logger, version: version, check: check})
 }
 
-// openSQL is the database as database/sql sees it, which goose needs.
+// openSQL opens the database for database/sql, which goose needs.
 func openSQL(databaseURL string) (*sql.DB, error) {
 	config, err := parse(databaseURL, nil, map[string]string{
 		"lock_timeout":      migrateLockTimeout,
-		"statement_timeout": "0", // building an index takes what it takes
+		"statement_timeout": "0", // the creation of an index may take any time
 	})
 	if err != nil {
 		return nil, err

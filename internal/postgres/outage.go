@@ -12,12 +12,12 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// Outage reports whether err says that the database is out of reach. Either it did not answer
-// (nobody there, a broken connection, a deadline), or it answered that it is starting or
-// stopping. Outage does not say whether something was done before the connection broke.
+// Outage reports whether err means that the database is out of reach. Either the database did not answer (no
+// server, a broken connection, a deadline), or it answered that it is starting or stopping. Outage does not
+// report whether a statement had an effect before the connection broke.
 //
-// Errors of the server about a statement or a login are no outages, nor is a database that is
-// read only. Nor are calls that the caller cancelled, nor errors of this program.
+// Errors of the server about a statement or a login are no outages, nor is a read-only database. Calls that the
+// caller cancelled and errors of this program are no outages either.
 func Outage(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return saysOutage(said.Code) || poolerOutage(said)
@@ -36,24 +36,24 @@ func Outage(err error) bool {
 func saysOutage(code string) bool {
 	switch code {
 	case "08004", // the login was rejected
-		"08P01": // a fault of the protocol: somebody answers
+		"08P01": // a protocol violation, which proves that a server answers
 		return false
-	case "57P01", // stopping, or the session was ended
+	case "57P01", // the server is stopping, or the session was ended
 		"57P02", // another session crashed
-		"57P03", // starting or stopping
-		"57P05", // the session was ended: idle
-		"25P03": // the session was ended: idle in a transaction
+		"57P03", // the server is starting or stopping
+		"57P05", // the session was ended because it was idle
+		"25P03": // the session was ended because it was idle in a transaction
 		return true
 	}
 	return strings.HasPrefix(code, "08") // connection exceptions
 }
 
-// readOnlyState is the SQLSTATE of a write that the server refuses since it takes none.
+// readOnlyState is the SQLSTATE with which a read-only server refuses a write.
 const readOnlyState = "25006"
 
-// ReadOnly reports whether err says that the database is there and takes no writes: it is a standby,
-// or somebody set it so. Of several hosts all that answer must say so. Where one is out of reach,
-// that one may be the primary: this is an outage.
+// ReadOnly reports whether err means that the database is reachable but accepts no writes, because it is a
+// standby or was set to be read only. If there are several hosts, all hosts must be read only. If one host is
+// out of reach, this host may be the primary, so the error is an outage.
 func ReadOnly(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return said.Code == readOnlyState
@@ -65,14 +65,14 @@ func ReadOnly(err error) bool {
 	return errors.Is(err, pgconn.ErrReadOnlyConnection) && !unreached
 }
 
-// poolerOutage reports whether a PgBouncer says that it cannot reach the server. All that it says
-// has the code of a fault of the protocol. Other than PostgreSQL it names no place of its source.
+// poolerOutage reports whether a PgBouncer returned that it cannot reach the server. All errors of PgBouncer
+// have the code of a protocol violation. Unlike PostgreSQL, PgBouncer does not name a location in its source.
 func poolerOutage(said *pgconn.PgError) bool {
 	if said.Code != "08P01" || said.File != "" || strings.Contains(said.Message, "authentication failed") {
 		return false
 	}
 	for _, text := range []string{
-		"server login has been failing", // the last attempts; newer ones add why
+		"server login has been failing", // for the last attempts; newer versions of PgBouncer add the reason
 		"cannot connect to server", "connect failed", "server conn crashed",
 		"shutting down",
 	} {
@@ -83,9 +83,9 @@ func poolerOutage(said *pgconn.PgError) bool {
 	return false
 }
 
-// Refused reports whether the database is there, but does not let this program work. A login,
-// a right, a table or room for one more session is missing, its disk is full, or it is read only.
-// Every attempt fails until somebody repairs that. It is no outage.
+// Refused reports whether the database is reachable but does not let this program work. A login, a right, a
+// table or a free session is missing, the disk is full, or the database is read only. Every attempt fails until
+// an operator repairs the cause. Such an error is no outage.
 func Refused(err error) bool {
 	if Outage(err) {
 		return false
@@ -95,30 +95,30 @@ func Refused(err error) bool {
 	}
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
-		_, connecting := errors.AsType[*pgconn.ConnectError](err) // as by TLS
+		_, connecting := errors.AsType[*pgconn.ConnectError](err) // for example an error of TLS
 		return connecting
 	}
 	switch said.Code {
 	case "08004", "08P01",
 		"3D000", "3F000", // no such database or schema
-		"42501", // not allowed
+		"42501", // a missing right
 		"42P01", // no such table
-		"55000", // the database takes no connections
+		"55000", // the database accepts no connections
 		"57P04": // the database was dropped
 		return true
 	}
 	class := said.Code[:min(2, len(said.Code))]
-	return class == "28" || // the login
+	return class == "28" || // a rejected login
 		class == "53" || // out of connections, memory or disk
-		class == "58" // the machine beneath it: input and output
+		class == "58" // an input or output error of the machine
 }
 
-// Passing reports whether a program that starts should try again: the database is out of reach or
-// takes no writes yet, has no session left, or something took too long.
+// Passing reports whether a program that starts should try again. The database is out of reach, accepts no
+// writes yet or has no session left, or an operation took too long.
 func Passing(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch said.Code {
-		case "53300", // out of sessions: of the server, the database or the role
+		case "53300", // no session left for the server, the database or the role
 			"25006": // read only
 			return true
 		}
@@ -127,9 +127,9 @@ func Passing(err error) bool {
 		errors.Is(err, ErrClockUnsure) || errors.Is(err, ErrReadOnly) || errors.Is(err, pgconn.ErrReadOnlyConnection)
 }
 
-// Retryable reports whether the server rolled the whole transaction back for a reason that may
-// be gone the next time. It clashed with another transaction, or a lock or the statement took
-// too long. Nothing of it was done, and it is no outage.
+// Retryable reports whether the server rolled the whole transaction back for a reason that may be gone at the
+// next attempt. The transaction conflicted with another transaction, or a lock or the statement took too long.
+// The transaction had no effect, and the error is no outage.
 func Retryable(err error) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -138,17 +138,17 @@ func Retryable(err error) bool {
 	switch said.Code {
 	case "40001", // serialization failure
 		"40P01", // deadlock
-		"55P03", // lock not available, or not within lock_timeout
-		"57014": // cancelled, as by statement_timeout
+		"55P03", // the lock is not available, or not within lock_timeout
+		"57014": // cancelled, for example by statement_timeout
 		return true
-	case "23514": // a month was made meanwhile: what violates a partition's bounds names no constraint
+	case "23514": // a month was created meanwhile; an error about a partition's bounds names no constraint
 		return said.ConstraintName == ""
 	}
 	return false
 }
 
-// Archived reports whether the database refused what is about usage that was taken out: the constraints
-// and triggers of migrations/00011_archive.sql and quotad archive all have that name.
+// Archived reports whether the database refused a change of archived usage. The constraints and triggers of
+// migrations/00011_archive.sql and of quotad archive all have that name.
 func Archived(err error) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && said.Code == "23514" && said.ConstraintName == "archived"

@@ -12,32 +12,32 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Bounds of a pool where the URL (pool_max_conns=…) and the options say
-// nothing. The hot path has connections of its own and needs no pool.
+// The bounds of a pool if neither the URL (pool_max_conns=…) nor the options set them. The hot path needs no
+// pool, because it has connections of its own.
 const (
 	defaultMaxConns         = 8
-	maxConnLifetime         = time.Hour // so that new connections follow a load balancer's changes
+	maxConnLifetime         = time.Hour // new connections follow a load balancer's changes
 	maxConnIdleTime         = 5 * time.Minute
 	healthCheckPeriod       = 15 * time.Second
-	trustedFor              = time.Second // how long an idle connection needs no round trip to be trusted
+	trustedFor              = time.Second // the idle time after which a round trip tests a connection
 	defaultStatementTimeout = 30 * time.Second
 )
 
-// PoolOptions configure Open; the zero value is usual.
+// PoolOptions are the options of Open. The zero value is the usual configuration.
 type PoolOptions struct {
-	MaxConns int32 // 0: the URL's pool_max_conns, else 8
-	// StatementTimeout is the server's own deadline for each statement, and a
-	// guard for those whose caller is gone. 0 is 30 s, negative is none.
+	MaxConns int32 // 0 means the URL's pool_max_conns, or 8 if the URL has none
+	// StatementTimeout is the server's deadline for each statement. It also ends statements whose caller is
+	// gone. 0 means 30 s, and a negative value means no deadline.
 	StatementTimeout time.Duration
-	// Params are settings of the sessions; they win over the URL's.
+	// Params are settings of the sessions. They override the settings in the URL.
 	Params map[string]string
-	// Serving: while the pool has a connection, MigrateDown is refused.
+	// Serving marks the pool of a node that serves: MigrateDown is refused while the pool has a connection.
 	Serving bool
 }
 
-// Open makes a connection pool for databaseURL. It does not wait for the database, which may
-// be out of reach for now. Only a URL that cannot be read is an error (ErrBadURL). Of several
-// hosts the one that takes writes is used.
+// Open returns a connection pool for databaseURL. It does not wait for the database, which may be out of reach.
+// The only error is that of a URL that cannot be read (ErrBadURL). Of several hosts, the pool uses the host that
+// accepts writes.
 func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.Pool, error) {
 	text, err := textOf(databaseURL)
 	if err != nil {
@@ -54,8 +54,7 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	ms := func(d time.Duration) string { return strconv.FormatInt(max(d, 0).Milliseconds(), 10) }
 	login := &login{url: databaseURL, params: maps.Clone(opts.Params), defaults: map[string]string{
 		"statement_timeout": ms(timeout),
-		// A transaction left open by a lost caller would hold its locks and
-		// keep dead rows of hot tables alive.
+		// A transaction whose caller is gone would keep its locks, and would keep dead rows in hot tables.
 		"idle_in_transaction_session_timeout": ms(defaultStatementTimeout),
 	}}
 	if config.ConnConfig, _, err = login.config(); err != nil {
@@ -64,7 +63,7 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	config.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
 		now, _, err := login.config()
 		if err == nil {
-			now.Tracer = conn.Tracer // what the program has set stays
+			now.Tracer = conn.Tracer // keeps the program's tracer
 			*conn = *now
 		}
 		return err
@@ -80,7 +79,7 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	if !mentions(given, "pool_max_conn_lifetime") {
 		config.MaxConnLifetime = maxConnLifetime
 	}
-	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 10 // not all at once
+	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 10 // connections do not end all at once
 	if !mentions(given, "pool_max_conn_idle_time") {
 		config.MaxConnIdleTime = maxConnIdleTime
 	}
@@ -98,8 +97,7 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	return pool, nil
 }
 
-// ConnectLike opens a connection like those of a pool of Open's, under a name of its own
-// (application_name).
+// ConnectLike opens a connection with the settings of a pool that Open returned, under an own application_name.
 func ConnectLike(ctx context.Context, pool *pgxpool.Pool, name string) (*pgx.Conn, error) {
 	config := pool.Config()
 	if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
@@ -118,9 +116,9 @@ func ConnectLike(ctx context.Context, pool *pgxpool.Pool, name string) (*pgx.Con
 	return conn, nil
 }
 
-// doubtful reports whether an idle connection may be dead, so that a round trip has to show it. A
-// server that restarts closes the connections of all pools. Without the look each of them would
-// fail one request first.
+// doubtful reports whether an idle connection may be broken, so that a round trip must test it. A server that
+// restarts closes the connections of all pools. Without the test, each of these connections would fail one
+// request.
 func doubtful(_ context.Context, of pgxpool.ShouldPingParams) bool {
 	return of.IdleDuration > trustedFor || hasSpoken(of.Conn.PgConn().Conn())
 }

@@ -7,21 +7,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Querier is the pool, or a transaction under way.
+// Querier is a pool or a transaction.
 type Querier interface {
 	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, statement string, args ...any) pgx.Row
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// ForEach reads rows, each into the same places, and calls do after each.
+// ForEach scans each row into the same variables, and calls do after each row.
 func ForEach(ctx context.Context, q Querier, into []any, do func() error, statement string, args ...any) error {
-	rows, _ := q.Query(ctx, statement, args...) // a failed Query is the error of ForEachRow
+	rows, _ := q.Query(ctx, statement, args...) // ForEachRow returns the error of a failed Query
 	_, err := pgx.ForEachRow(rows, into, do)
 	return err
 }
 
-// QueueEach is ForEach as a statement of a batch. The statements of a batch take one round trip.
+// QueueEach queues a statement whose rows are scanned as ForEach does. All statements of a batch take one round
+// trip.
 func QueueEach(b *pgx.Batch, into []any, do func() error, statement string, args ...any) {
 	b.Queue(statement, args...).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, into, do)
@@ -29,7 +30,7 @@ func QueueEach(b *pgx.Batch, into []any, do func() error, statement string, args
 	})
 }
 
-// Send sends a batch, and gives what its statements return to who queued them.
+// Send sends a batch and passes the rows of each statement to the function that was queued with the statement.
 func Send(ctx context.Context, q Querier, b *pgx.Batch) error {
 	if b.Len() == 0 {
 		return nil
@@ -37,7 +38,8 @@ func Send(ctx context.Context, q Querier, b *pgx.Batch) error {
 	return q.SendBatch(ctx, b).Close()
 }
 
-// QueueRows adds a statement to a batch whose parameter is all rows of a table, if there are any.
+// QueueRows adds a statement to a batch if there are any rows. The parameter of the statement is all rows of a
+// table.
 func QueueRows[T any](b *pgx.Batch, statement string, rows []T) error {
 	if len(rows) == 0 {
 		return nil

@@ -6,14 +6,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Room is how many sessions the server allows, including those in use.
+// Room is the number of sessions that the server allows, including sessions in use.
 type Room struct {
-	Sessions int    // the least of all bounds
-	By       string // the bound, for people: "max_connections is 100, of which 3 are reserved"
+	Sessions int    // the lowest of all bounds
+	By       string // the bound as text: "max_connections is 100, of which 3 are reserved"
 }
 
-// roomSQL finds the lowest bound. A superuser may use the reserved sessions, and the
-// connection limits of role and database do not hold for it.
+// roomSQL finds the lowest bound. A superuser may use the reserved sessions and is exempt from the connection
+// limits of role and database.
 const roomSQL = `
 	SELECT sessions, bound FROM pg_roles r, pg_database d, LATERAL (
 		SELECT current_setting('max_connections')::integer AS most, CASE WHEN r.rolsuper THEN 0 ELSE
@@ -27,7 +27,7 @@ const roomSQL = `
 		AND sessions >= 0 AND (NOT r.rolsuper OR bound LIKE 'max_connections%')
 	ORDER BY sessions LIMIT 1`
 
-// RoomFor asks the server how many sessions it allows to the connection's role and database.
+// RoomFor returns the number of sessions that the server allows for the connection's role and database.
 func RoomFor(ctx context.Context, conn *pgx.Conn) (r Room, err error) {
 	err = conn.QueryRow(ctx, roomSQL).Scan(&r.Sessions, &r.By)
 	return r, err

@@ -12,10 +12,10 @@ import (
 // ErrServing is returned by ClaimSchema while a quotad serves on the database.
 var ErrServing = errors.New("a quotad serves on this database: stop every one of them first")
 
-// ErrReadOnly is returned by CheckWrites.
+// ErrReadOnly is returned by CheckWrites if the session is read only.
 var ErrReadOnly = errors.New("the database takes no writes: it is a standby, or set to be read only")
 
-// CheckWrites returns ErrReadOnly where the session's transactions may not write.
+// CheckWrites returns ErrReadOnly if the session's transactions may not write.
 func CheckWrites(ctx context.Context, conn *pgx.Conn) error {
 	var readOnly bool
 	err := conn.QueryRow(ctx, `SELECT current_setting('transaction_read_only')::boolean`).Scan(&readOnly)
@@ -25,26 +25,26 @@ func CheckWrites(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// servingLockID is an advisory lock. Every connection of a serving pool holds it shared.
-// Whoever changes what serving nodes have read, the schema or a setting, holds it exclusively.
-// The lock ends with its session, so a killed quotad leaves none behind.
+// servingLockID is an advisory lock. Every connection of a serving pool holds the lock in shared mode. A program
+// that changes the schema or a setting, which serving nodes have read, holds the lock in exclusive mode. The
+// lock ends with its session, so a killed quotad leaves no lock behind.
 const servingLockID = migrateLockID + 1
 
-// claimPatience is how long the sessions of a quotad that has just stopped may linger.
+// claimPatience is the time for which ClaimSchema waits for the sessions of a quotad that has just stopped.
 const claimPatience = 2 * time.Second
 
-// claimPause is the pause between two attempts to get the lock exclusively.
+// claimPause is the pause between two attempts to acquire the exclusive lock.
 const claimPause = 100 * time.Millisecond
 
-// holdSchema takes the lock shared. It waits while somebody holds it exclusively.
+// holdSchema acquires the shared lock. It waits while another session holds the exclusive lock.
 func holdSchema(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1)", int64(servingLockID))
 	return err
 }
 
-// ClaimSchema takes the lock exclusively: until release no quotad serves on the database, or
-// begins to. It returns ErrServing if one serves. It tries and never queues: serving nodes
-// would wait behind it.
+// ClaimSchema acquires the exclusive lock: until release is called, no quotad serves on the database or starts
+// to serve. ClaimSchema returns ErrServing if a quotad serves. ClaimSchema retries and never queues for the
+// lock, because serving nodes would wait behind it.
 func ClaimSchema(ctx context.Context, databaseURL string) (release func(), err error) {
 	return claimSchema(ctx, databaseURL, claimPatience)
 }

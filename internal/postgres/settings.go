@@ -13,22 +13,22 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// ErrTransactionPooler is returned where a pooler gives each transaction another session of the
-// server. quotad keeps settings, prepared statements, locks and LISTEN in its sessions.
+// ErrTransactionPooler is returned if a pooler assigns each transaction to another session of the server. quotad
+// keeps settings, prepared statements, locks and LISTEN in its sessions.
 var ErrTransactionPooler = errors.New("the database URL leads to a transaction pooler, such as PgBouncer with pool_mode = transaction or statement: it gives each transaction another session")
 
-// atStartup reports whether a parameter goes with the first message of a connection. All others
-// are set afterwards: a pooler refuses a first message with a setting that it does not know.
+// atStartup reports whether a parameter is part of the startup message of a connection. All other parameters are
+// set later, because a pooler rejects a startup message with an unknown setting.
 func atStartup(name string) bool {
 	switch strings.ToLower(name) {
 	case "application_name", "client_encoding", "options", "replication":
 		return true
 	}
-	return strings.HasPrefix(name, "_pq_.") // of the protocol
+	return strings.HasPrefix(name, "_pq_.") // parameters of the protocol
 }
 
-// setLater takes the settings out of the first message. The connection sets them right after it
-// is there, before anybody can use it.
+// setLater removes the settings from the startup message. The settings are applied as soon as the connection is
+// open and before any caller can use it.
 func setLater(config *pgconn.Config) {
 	settings := make(map[string]string)
 	for name, value := range config.RuntimeParams {
@@ -40,15 +40,15 @@ func setLater(config *pgconn.Config) {
 	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error { return set(ctx, conn, settings) }
 }
 
-// setSQL and readBackSQL are a transaction each. Both return the process of the session and its
-// settings. The server writes some values otherwise than they were given, but always the same way.
+// setSQL and readBackSQL are one transaction each. Both return the process id of the session and its settings.
+// The server may normalize a value, but always in the same way.
 const (
 	setSQL      = `SELECT pg_backend_pid(), json_object_agg(key, set_config(key, value, false)) FROM json_each_text($1)`
 	readBackSQL = `SELECT pg_backend_pid(), json_object_agg(key, current_setting(key)) FROM json_each_text($1)`
 )
 
-// set sets a session's settings in one transaction, and reads them again in another. A pooler in
-// between may give the second transaction another session: ErrTransactionPooler.
+// set applies a session's settings in one transaction and reads the settings in another. If a pooler runs the
+// second transaction in another session, set returns ErrTransactionPooler.
 func set(ctx context.Context, conn *pgconn.PgConn, settings map[string]string) error {
 	all, err := json.Marshal(settings)
 	if err != nil {
@@ -71,13 +71,14 @@ func set(ctx context.Context, conn *pgconn.PgConn, settings map[string]string) e
 	return nil
 }
 
-// pidOrder is whose session is asked which process it is, one transaction each. Whatever order a
-// pooler lends its sessions in, one of the two gets another one, or both get the same.
+// pidOrder is the order in which CheckPooler queries the process ids of two sessions, with one transaction for
+// each query. In whatever order a pooler assigns its sessions, one connection gets different sessions, or both
+// connections get the same session.
 var pidOrder = []int{0, 1, 0, 0, 1, 1, 0}
 
-// CheckPooler returns ErrTransactionPooler where a pooler lends sessions for a transaction only. It
-// compares the sessions of two connections. One alone may be given the same session each time, as
-// long as nobody else works on the pooler.
+// CheckPooler returns ErrTransactionPooler if a pooler assigns sessions for one transaction only. It compares
+// the sessions of two connections, because a single connection may get the same session each time as long as the
+// pooler has no other client.
 func CheckPooler(ctx context.Context, databaseURL string) error {
 	var pair [2]*pgx.Conn
 	var pids [2]int

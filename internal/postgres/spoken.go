@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// hasSpoken reports whether the server has sent something over an idle connection, or has closed
-// it. It is one system call and waits for nothing.
+// hasSpoken reports whether the server has sent data over an idle connection or has closed it. hasSpoken makes
+// one system call and never waits.
 func hasSpoken(conn net.Conn) bool {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()

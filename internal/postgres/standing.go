@@ -7,19 +7,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standing is how a server and its database are. What the role may not see of others' sessions is
-// left out.
+// Standing is the state of a server and its database. It leaves out the data of other sessions that the role may
+// not read.
 type Standing struct {
 	Version        string
-	Bytes          int64 // of the database on disk
-	Connections    int   // of clients, to all databases of the server
+	Bytes          int64 // size of the database on disk
+	Connections    int   // number of client connections to all databases of the server
 	MaxConnections int
-	InRecovery     bool // it takes no writes
+	InRecovery     bool // the server accepts no writes
 	Replicas       int
-	// ReplicaLag is how many bytes of WAL the slowest replica has not replayed; nil: there is none,
-	// or the role may not see it.
+	// ReplicaLag is the number of bytes of WAL that the slowest replica has not replayed. It is nil if there is
+	// no replica or the role may not read the lag.
 	ReplicaLag *int64
-	// OldestTransaction is when the oldest open transaction in the database began; nil: none is open.
+	// OldestTransaction is the start of the oldest open transaction in the database, or nil if no transaction is
+	// open.
 	OldestTransaction *time.Time
 }
 
@@ -32,7 +33,7 @@ const standingSQL = `
 			(SELECT max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn))::bigint FROM pg_stat_replication) END,
 		(SELECT min(xact_start) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid())`
 
-// StandingOf asks a server how it is. from is a pool or a connection.
+// StandingOf reads the state of a server. from is a pool or a connection.
 func StandingOf(ctx context.Context, from interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
