@@ -34,7 +34,7 @@ type descriptor struct {
 	window   windowForm
 	takes    []string // the fields of a Spec that not all algorithms have
 	hours    hoursForm
-	compared bool // the playground compares it with others
+	compared bool // the playground compares the algorithm with others
 
 	// compile reads the algorithm's own fields after the window has been read, and returns the rules.
 	compile func(l *Limit, s *Spec, refuse refusal) rules
@@ -202,7 +202,7 @@ type moment struct {
 	at      int64 // µs
 	periods *calendar.Periods
 	log     []int64
-	holds   *Holds // on the counter
+	holds   *Holds // the holds on the counter
 }
 
 // moment returns an instant of the target's customer.
@@ -232,8 +232,8 @@ type rules interface {
 	bringBack(l *Limit, stored bucket, since int64, m moment) bucket
 	// headroom returns the largest cost that the limit admits, or a negative number if the limit is exceeded.
 	headroom(l *Limit, b bucket, m moment) int64
-	// charge adds a cost, as far as 64 bits can count, or removes (if cost is negative) units that were added at
-	// the same instant.
+	// charge adds a cost, as far as 64 bits can count. A negative cost removes units that were added at the same
+	// instant.
 	charge(l *Limit, b bucket, cost int64, m moment) bucket
 	// used returns the units that count against the limit.
 	used(l *Limit, b bucket, m moment) int64
@@ -252,7 +252,7 @@ type rules interface {
 	backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
 	// countsFrom returns the first instant whose charges may still count in a bucket as of m.at.
 	countsFrom(l *Limit, b bucket, m moment) int64
-	// began returns the start of the running window. runs is false if no window runs or windows have no start.
+	// began returns the start of the running window, and false if no window runs or windows have no start.
 	began(l *Limit, b bucket, m moment) (start int64, runs bool)
 	// sound reports whether the algorithm may have stored the bucket and the log that follows the bucket.
 	sound(l *Limit, b bucket, log []int64) bool

@@ -35,7 +35,7 @@ type Circuit struct {
 }
 
 const (
-	// looksWithin is the number of times for which the circuit looks for late batches within the time of a batch.
+	// looksWithin is the number of checks for late batches within the time of a batch.
 	looksWithin = 20
 	// probePause is the pause between two probes.
 	probePause = 100 * time.Millisecond
