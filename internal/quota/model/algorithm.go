@@ -196,8 +196,8 @@ func (counted) sound(_ *Limit, b bucket, _ []int64) bool     { return counts(b.l
 // untouched bucket has level 0 and aux 0.
 type bucket struct{ level, aux int64 }
 
-// moment is the instant of buckets, with the calendar of their customer, which determines the start of some
-// windows. For a sliding log, a moment also contains the integers that are stored after the bucket.
+// moment is the instant at which buckets are considered, with the calendar of their customer, which determines the
+// start of some windows. For a sliding log, a moment also contains the integers that are stored after the bucket.
 type moment struct {
 	at      int64 // µs
 	periods *calendar.Periods
@@ -218,7 +218,7 @@ const softCap = int64(1)<<62 - 1
 // PostgreSQL's time far better than this, so a larger difference means that the clock itself went back.
 const MostAhead = int64(1e6)
 
-// Present is the instant of a charge that stands for all units that count now.
+// Present is used as the instant of a charge to select all units that count now, whenever they were charged.
 const Present = int64(math.MaxInt64)
 
 // rules is the arithmetic of an algorithm on buckets. The rules of each algorithm are in a file of their own, with
@@ -269,8 +269,8 @@ type rules interface {
 const BucketLen = 4
 
 // BucketID returns the identity that distinguishes the limit's bucket from other buckets in a row. If a customer's
-// billing periods were changed, a bucket by billing period starts anew. Its units are the units of the hours in
-// the period, however many of them were charged at the instant of the change.
+// billing periods were changed, a bucket by billing period starts anew with another identity. The new bucket
+// counts only units of hours in the new period, even if other units were charged at the instant of the change.
 func (l *Limit) BucketID(m moment) int64 {
 	if !l.byPeriod {
 		return l.ID

@@ -16,8 +16,8 @@ const CapName = "cap"
 // booked, so a bucket of another period is ignored.
 const capID = int64(1)
 
-// NewCap returns a limit of units, derived from an amount in minor units, in the billing period [start, end), µs.
-// The limit counts in that period alone.
+// NewCap returns a cap of the given units in the billing period [start, end), µs. The cap counts in that period
+// alone. amountMinor is the amount of money from which billing derived the units, in minor units.
 func NewCap(units, amountMinor, start, end int64) *Limit {
 	return &Limit{
 		Name: CapName, Algorithm: FixedWindow, Limit: units, Calendar: true, WindowText: "billing_period", ID: capID,
