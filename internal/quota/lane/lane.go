@@ -28,7 +28,7 @@ type Lane struct {
 	these   []*Group // the groups that the lane decides
 	stale   int      // the recent share of remembered rows that another writer had changed, in 1024ths
 	swaps   Writing  // rows to be written
-	makes   Writing  // rows to be made
+	makes   Writing  // rows to be created
 	reading []*Group // rows to be read
 	keys    session.Columns
 	asked   session.Params // the keys as parameters

@@ -284,8 +284,8 @@ func duplicate(err error) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == "23505"
 }
 
-// tooLate reports whether a statement took too long, or waited too long for a lock. A worker does not wait for
-// rows that are locked for long. Therefore the table is locked or the database is slow, and all hits wait.
+// tooLate reports whether a statement took too long, or waited too long for a lock. Because a worker does not wait
+// for rows that are locked for long, the cause is a locked table or a slow database, and all hits wait.
 func tooLate(err error) bool {
 	state := session.StateOf(err)
 	return state == "55P03" || state == "57014"

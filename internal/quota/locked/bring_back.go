@@ -12,7 +12,7 @@ import (
 // Ahead is a counter whose last charge is later than the clock.
 type Ahead struct {
 	Target    *model.Target // the target of the customer's meter without attributes
-	Attribute string        // of the counter: "" for the customer's own
+	Attribute string        // the attribute of the counter: "" for the customer's own
 	// NotBefore is the end of the customer's last closed billing period, µs. No usage may be booked before it.
 	NotBefore int64
 }

@@ -31,9 +31,9 @@ const fenceRows = 250
 // before Boundary, and advances the limits and the row to Boundary. It leaves a counter unchanged that is already
 // later than Boundary, so a repeated fence does no harm.
 //
-// Counters of attribute values need no fence. They book no usage. Every charge to them locks the customer's own
-// counter first and is judged at that counter's instant or later, because hits on several counters are never
-// swapped (see lane.Lane) and transaction.open uses the latest of all instants.
+// Counters of attribute values need no fence, because they book no usage. A charge to such a counter locks the
+// customer's own counter first and is judged at that counter's instant or later. The reason is that hits on
+// several counters are never swapped (see lane.Lane) and transaction.open uses the latest of all instants.
 //
 // Errors, each for its own counter only: *model.StaleError, after which the target must be resolved again; ErrBusy
 // if another transaction holds the row's lock; ErrInternal if the row cannot be read. The errors of Decide apply

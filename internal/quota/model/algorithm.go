@@ -34,7 +34,7 @@ type descriptor struct {
 	window   windowForm
 	takes    []string // the fields of a Spec that not all algorithms have
 	hours    hoursForm
-	compared bool // the playground compares it with others
+	compared bool // the playground compares the algorithm with others
 
 	// compile reads the algorithm's own fields after the window has been read, and returns the rules.
 	compile func(l *Limit, s *Spec, refuse refusal) rules
@@ -196,13 +196,13 @@ func (counted) sound(_ *Limit, b bucket, _ []int64) bool     { return counts(b.l
 // untouched bucket has level 0 and aux 0.
 type bucket struct{ level, aux int64 }
 
-// moment is the instant of buckets, with the calendar of their customer, which determines the start of some
-// windows. For a sliding log, a moment also contains the integers that are stored after the bucket.
+// moment is the instant at which buckets are considered, with the calendar of their customer, which determines the
+// start of some windows. For a sliding log, a moment also contains the integers that are stored after the bucket.
 type moment struct {
 	at      int64 // µs
 	periods *calendar.Periods
 	log     []int64
-	holds   *Holds // on the counter
+	holds   *Holds // the holds on the counter
 }
 
 // moment returns an instant of the target's customer.
@@ -218,7 +218,7 @@ const softCap = int64(1)<<62 - 1
 // PostgreSQL's time far better than this, so a larger difference means that the clock itself went back.
 const MostAhead = int64(1e6)
 
-// Present is the instant of a charge that stands for all units that count now.
+// Present is used as the instant of a charge to select all units that count now, whenever they were charged.
 const Present = int64(math.MaxInt64)
 
 // rules is the arithmetic of an algorithm on buckets. The rules of each algorithm are in a file of their own, with
@@ -232,8 +232,8 @@ type rules interface {
 	bringBack(l *Limit, stored bucket, since int64, m moment) bucket
 	// headroom returns the largest cost that the limit admits, or a negative number if the limit is exceeded.
 	headroom(l *Limit, b bucket, m moment) int64
-	// charge adds a cost, as far as 64 bits can count, or removes (if cost is negative) units that were added at
-	// the same instant.
+	// charge adds a cost, as far as 64 bits can count. A negative cost removes units that were added at the same
+	// instant.
 	charge(l *Limit, b bucket, cost int64, m moment) bucket
 	// used returns the units that count against the limit.
 	used(l *Limit, b bucket, m moment) int64
@@ -252,7 +252,7 @@ type rules interface {
 	backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
 	// countsFrom returns the first instant whose charges may still count in a bucket as of m.at.
 	countsFrom(l *Limit, b bucket, m moment) int64
-	// began returns the start of the running window. runs is false if no window runs or windows have no start.
+	// began returns the start of the running window, and false if no window runs or windows have no start.
 	began(l *Limit, b bucket, m moment) (start int64, runs bool)
 	// sound reports whether the algorithm may have stored the bucket and the log that follows the bucket.
 	sound(l *Limit, b bucket, log []int64) bool
@@ -269,8 +269,8 @@ type rules interface {
 const BucketLen = 4
 
 // BucketID returns the identity that distinguishes the limit's bucket from other buckets in a row. If a customer's
-// billing periods were changed, a bucket by billing period starts anew. Its units are the units of the hours in
-// the period, however many of them were charged at the instant of the change.
+// billing periods were changed, a bucket by billing period starts anew with another identity. The new bucket
+// counts only units of hours in the new period, even if other units were charged at the instant of the change.
 func (l *Limit) BucketID(m moment) int64 {
 	if !l.byPeriod {
 		return l.ID

@@ -1,7 +1,8 @@
 package model
 
-// Backdate charges a cost as of the instant at to the row of the target's i-th counter, as far as the cost still
-// counts there, even if it does not fit. Afterwards the row's instant is the later of at and its previous instant.
+// Backdate charges a cost as of the instant at to the row of the target's i-th counter. It charges the cost as far
+// as the cost still counts there, even if it does not fit. Afterwards the row's instant is the later of at and its
+// previous instant.
 func (t *Target) Backdate(i int, r *Row, at, cost int64) {
 	m := t.moment(max(at, r.At))
 	var next []int64
@@ -11,8 +12,8 @@ func (t *Target) Backdate(i int, r *Row, at, cost int64) {
 	r.State, r.At = next, m.at
 }
 
-// SetUsed sets the units that count against one limit of the target's i-th counter at an instant, as if the limit
-// was untouched and all units were charged at that instant.
+// SetUsed sets the units that count against one limit of the target's i-th counter at an instant. The result is as
+// if the limit was untouched and all units were charged at that instant.
 func (t *Target) SetUsed(i, limit int, r *Row, used, instant int64) {
 	m := t.moment(instant)
 	var next []int64

@@ -16,8 +16,8 @@ const CapName = "cap"
 // booked, so a bucket of another period is ignored.
 const capID = int64(1)
 
-// NewCap returns a limit of units, derived from an amount in minor units, in the billing period [start, end), µs.
-// The limit counts in that period alone.
+// NewCap returns a cap of the given units in the billing period [start, end), µs. The cap counts in that period
+// alone. amountMinor is the amount of money from which billing derived the units, in minor units.
 func NewCap(units, amountMinor, start, end int64) *Limit {
 	return &Limit{
 		Name: CapName, Algorithm: FixedWindow, Limit: units, Calendar: true, WindowText: "billing_period", ID: capID,
@@ -37,7 +37,7 @@ func (l *Limit) AmountMinor() int64 {
 	return c.amountMinor
 }
 
-// CapPeriod returns the billing period of the target's cap, µs. is is false if the target has no cap.
+// CapPeriod returns the billing period of the target's cap, µs. The last result is false if the target has no cap.
 func (t *Target) CapPeriod() (start, end int64, is bool) {
 	if t.capped == nil {
 		return 0, 0, false
@@ -72,8 +72,8 @@ func capAt(state []int64) int {
 	return -1
 }
 
-// CapIn returns the units booked in the period that begins at start, µs, from a cap's bucket in a state. is is
-// false if the state has no such bucket.
+// CapIn returns the units booked in the period that begins at start, µs, from a cap's bucket in a state. The last
+// result is false if the state has no such bucket.
 func CapIn(state []int64) (booked, start int64, is bool) {
 	i := capAt(state)
 	if i < 0 {

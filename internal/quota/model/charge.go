@@ -97,7 +97,7 @@ func (l *Limit) run(b bucket, sums []int64, m moment) int {
 	if run > 0 || l.Mode == Hard {
 		return run
 	}
-	for run = 1; run < len(sums) && sums[run]-sums[run-1] > headroom; { // a shadow that refuses each
+	for run = 1; run < len(sums) && sums[run]-sums[run-1] > headroom; { // a shadow limit that refuses every hit
 		run++
 	}
 	return run
@@ -109,11 +109,11 @@ func (t *Target) Identity(i int, at int64) int64 { return t.LimitAt(i).BucketID(
 // Series contains the costs of hits on one target, in order of arrival, and the results of the hits. The memory of
 // a Series is reused.
 type Series struct {
-	Costs []int64 // of the hits, units
+	Costs []int64 // the costs of the hits, units
 
 	// The results of Decide.
-	Admitted int   // hits
-	Cost     int64 // of the admitted hits
+	Admitted int   // the number of admitted hits
+	Cost     int64 // the sum of the costs of the admitted hits
 	Refused  bool  // at least one hit was refused
 
 	sums []int64
@@ -158,7 +158,7 @@ func (s *Series) admit(t *Target, from int, rows []Row, instant int64, buf []int
 	for i := range last {
 		d := after
 		d.Cost = s.Costs[from+i]
-		d.buckets, d.versions = slices.Clone(after.buckets), slices.Clone(after.versions) // nil, mostly
+		d.buckets, d.versions = slices.Clone(after.buckets), slices.Clone(after.versions) // usually nil
 		d.Shift(s.sums[i] - s.sums[last])
 		d.version -= int64(last - i)
 		for v := range d.versions {

@@ -27,7 +27,7 @@ func (d *Decision) Views() []View {
 	return views
 }
 
-// Charged returns an admitted decision on the rows after its charge.
+// Charged returns the admitted decision with the state of the rows after its charge.
 func (d Decision) Charged(rows []Row) Decision {
 	after := Judge(d.Target, rows, d.At, d.Cost)
 	after.Allowed, after.charged, after.spared, after.Ahead = true, true, d.spared, d.Ahead

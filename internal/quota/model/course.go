@@ -53,7 +53,7 @@ func (d *Decision) Unreserved(i int) int64 {
 type course struct {
 	limit     *Limit
 	bucket    bucket
-	m         moment // of the decision, with the log and the holds
+	m         moment // the moment of the decision, with the log and the holds
 	now, last held
 }
 
@@ -115,7 +115,7 @@ func (c *course) heldUntil(most int64) int64 {
 func (c *course) logUntil(most int64) int64 {
 	l, at, level := c.limit, c.m.at, int64(0)
 	blocks, held := l.logBlocks(c.m.log, c.m.at), c.m.holds.blocksOf(l)
-	left, of := make([]int64, len(held.blocks)), make([]int, len(blocks)) // of: a block's place in held, or −1
+	left, of := make([]int64, len(held.blocks)), make([]int, len(blocks)) // of contains each block's index in held, or −1
 	for i, b := range blocks {
 		level += b.units
 		if of[i] = held.place(b.block); of[i] >= 0 {

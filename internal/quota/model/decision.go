@@ -171,7 +171,7 @@ func (d *Decision) resetAt(i int) (at int64) {
 // FromNow converts a wait that begins at At to a wait that begins at the customer's clock. Headers use it, because
 // they contain no instant from which a client could count.
 func (d *Decision) FromNow(wait int64) int64 {
-	if wait <= 0 { // none, or Never
+	if wait <= 0 { // there is no wait, or the wait is Never
 		return wait
 	}
 	return AddUpTo(wait, d.Ahead)

@@ -65,7 +65,7 @@ func (d *departed) until() int64 { return d.chunk[3] }
 
 // weight returns the number of buckets that the bucket counts as.
 func (d *departed) weight() int64 {
-	if d.id() < 0 && d.chunk[2] > 1 { // all but the newest block's number
+	if d.id() < 0 && d.chunk[2] > 1 { // all integers except for the newest block's number
 		return ceilDiv(d.chunk[2]-1, blocksAlike)
 	}
 	return 1

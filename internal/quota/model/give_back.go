@@ -14,9 +14,9 @@ func (t *Target) GiveBack(attribute string, r *Row, charged []int64, at, cost in
 // beside stay charged. For each element of over, giveBackState uses the instant of the charge, the cost, and the
 // identities of the charged limits at that instant. An element at Present must be the only one.
 //
-// A bucket that runs on from the result has the same state as if the costs were returned later, so since need not
-// be moved. Among the buckets of limits that the plan no longer has, only buckets whose units time does not
-// replenish are lowered.
+// The state's instant need not be moved. A bucket reaches the same state whether the costs are returned at since
+// or later. Among the buckets of limits that the plan no longer has, giveBackState lowers only buckets whose units
+// are not replenished by time.
 func giveBackState(limits []*Limit, state []int64, since int64, over []Hold, beside *Holds, m moment) (next []int64) {
 	m.at, m.holds = since, beside
 	for i := 0; i+BucketLen <= len(state); {

@@ -183,7 +183,7 @@ func (h *Holds) sumsOf(id, from, to int64) []int64 {
 // were charged to the same limits, and holds that were read from the database share one list of these limits.
 type chargedTo struct {
 	id     int64
-	limits []int64 // of the last hold
+	limits []int64 // the limits of the last hold
 	is     bool
 }
 

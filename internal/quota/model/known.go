@@ -138,8 +138,8 @@ func (t *Target) HandOver(n int) {
 // kept for a customer whose target does not fit in memory, and save a round trip for the customer's next hit.
 
 // AppendRow appends the known row of the target's own counter, in the form that LearnRow reads. It appends nothing
-// if no row is known, or if the row contains more than the buckets of the target's limits, such as logs and
-// buckets of limits that the plan had before. Instants near since, µs, take fewer bytes.
+// if no row is known. It also appends nothing if the row contains more than the buckets of the target's limits,
+// such as logs and buckets of earlier limits of the plan. Instants near since, µs, take fewer bytes.
 func (t *Target) AppendRow(b []byte, since int64) []byte {
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()

@@ -30,8 +30,8 @@ var slidingLogDescriptor = descriptor{
 	},
 }
 
-// maxBlocks is the number of blocks in a window up to which a log may have any limit, and also the limit up to
-// which a log may have any number of blocks. Either bound limits the stored data.
+// maxBlocks bounds the stored data in two ways. A log with at most maxBlocks blocks in a window may have any
+// limit, and a log with a limit of at most maxBlocks may have any number of blocks.
 const maxBlocks = 1000
 
 // logSpan exceeds the number of blocks that can count at once, so a stored block contains its number modulo
@@ -142,7 +142,7 @@ func (slidingLog) sound(l *Limit, b bucket, log []int64) bool {
 	if len(log) == 1 || log[0] < 0 || log[0] > lastInstant/l.Precision || b.level < 0 {
 		return false
 	}
-	last := l.logSpan() // ages
+	last := l.logSpan() // ages are below this number
 	for _, stored := range log[1:] {
 		age := log[0]%l.logSpan() - stored/l.logUnits()
 		if age < 0 {

@@ -60,7 +60,7 @@ func (n *Node) WatchAhead(t *model.Target, hits int, ahead int64) {
 	n.Totals.Ahead.Add(int64(hits))
 	minute := 1 + int64(n.Stopwatch()/time.Minute)
 	if n.Totals.aheadSaid.Swap(minute) == minute {
-		return // once a minute is enough for a log
+		return // one line a minute is enough for a log
 	}
 	key := t.Counters[0].Key
 	n.Log.Warn("a counter was last charged in the future: its limits stand still until then; `quotad repair clock` brings such counters back",

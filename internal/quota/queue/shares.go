@@ -17,8 +17,8 @@ type Shares struct {
 func NewShares(most int64) *Shares { return &Shares{most: most, of: make(map[SenderID]int64)} }
 
 // Take takes n units for a request that has already taken held units. It takes all or nothing. none reports that
-// fewer than n units are available. over reports that the sender's other requests have at least half of the units,
-// or would together with these.
+// fewer than n units are available. over reports that the sender has other requests, too, and would have more than
+// half of all units.
 func (s *Shares) Take(from SenderID, held, n int64) (none, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ type Circuit struct {
 }
 
 const (
-	// looksWithin is the number of times for which the circuit looks for late batches within the time of a batch.
+	// looksWithin is the number of checks for late batches within the time of a batch.
 	looksWithin = 20
 	// probePause is the pause between two probes.
 	probePause = 100 * time.Millisecond
@@ -51,8 +51,8 @@ const (
 	returnLimit = 100 * time.Millisecond
 )
 
-// NewCircuit returns a circuit for a database that must end each batch within a time. probe is a transaction that
-// waits for the same resources as batches. Run runs the circuit.
+// NewCircuit returns a circuit for a database that must end each batch within the given time. probe is a
+// transaction that waits for the same resources as batches. Run runs the circuit.
 func NewCircuit(within time.Duration, probe string, o *Options) *Circuit {
 	c := &Circuit{within: within, probe: probe, options: o, suspected: make(chan time.Duration, 1)}
 	c.round, c.kick = context.WithCancel(context.Background())

@@ -284,7 +284,7 @@ func (s *Session) Why() error {
 	}
 }
 
-// Drop gives up the session.
+// Drop closes the connection of the session.
 func (s *Session) Drop() {
 	if s.Conn != nil {
 		s.wire.Store(nil)
@@ -311,8 +311,8 @@ func (s *Session) busyFor(now time.Duration) time.Duration {
 	return max(1, now-since)
 }
 
-// late reports whether hits wait for a database that is too slow, or for a batch that has been running for more
-// than half of the time for which hits may wait.
+// late reports whether hits wait for a database that is too slow or for a late batch. A batch is late if it has
+// been running for more than half of the time for which hits may wait.
 func (s *Session) late() bool {
 	c := s.Options.Circuit
 	return c != nil && (c.isOpen.Load() || s.busyFor(s.Options.Stopwatch()) > c.within/2)

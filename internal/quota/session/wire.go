@@ -128,7 +128,7 @@ func (p *Params) Values() [][]byte {
 }
 
 // room is a message without bytes. Its Encode provides the connection with a buffer for the next messages. The
-// connection discards its own buffer after more than a kilobyte was sent, and the growth of a new buffer for each
+// connection discards its own buffer after more than a kilobyte was sent. The growth of a new buffer for each
 // batch caused a fifth of all allocations of a hit.
 type room struct {
 	buf  []byte

@@ -62,8 +62,8 @@ LATERAL (SELECT meter, attribute FROM counters
 LIMIT $3`
 )
 
-// anyLeftSQL and uncleanLeftSQL report whether there is such a row, locked or not. The parameters $1–$2 are shard
-// and customer.
+// anyLeftSQL and uncleanLeftSQL report whether there is a row that lockAllSQL or lockUncleanSQL would select, even
+// if the row is locked. The parameters $1–$2 are shard and customer.
 const (
 	anyLeftSQL     = leftSome + leftEnd
 	uncleanLeftSQL = leftSome + unclean + leftEnd
