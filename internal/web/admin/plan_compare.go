@@ -99,8 +99,8 @@ func howOf(cells ...*client.CompareCell) (how string) {
 	return how
 }
 
-// whatDid returns the caption for the units that a limit refused or, for soft and shadow limits, which refuse
-// nothing, admitted.
+// whatDid returns the caption for a limit's units. Hard limits show refused units. Soft and shadow limits refuse
+// nothing, so they show the units that they admitted past the limit.
 func whatDid(cells ...*client.CompareCell) string {
 	for _, c := range cells {
 		if c != nil && c.How != "admits" {

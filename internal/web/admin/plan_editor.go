@@ -200,7 +200,7 @@ func (d *editorData) view(status int) *page.View {
 	return &page.View{Status: status, Sheet: "plan-edit", Title: d.Title, Tab: "plans", Data: d}
 }
 
-// savePlan stores the draft from the form or from its JSON, and then runs the action of the pressed button.
+// savePlan stores the draft from its JSON, or from the form after the action of the pressed button.
 func (v *visit) savePlan() (*page.View, error) {
 	fields := v.Form
 	p, err := v.meetPlan("edit")

@@ -93,7 +93,7 @@ func (v *visit) planSetup(d *planPlayData, asked url.Values) (s *parts.Setup, me
 	return s, meter
 }
 
-// layOut sets traffic that reaches the meter's hard limit with the fewest units.
+// layOut sets the query parameters of traffic that reaches the meter's hard limit with the fewest units.
 func layOut(asked url.Values, fields map[string]string, limits int, meter string) {
 	const many = 2000 // most hits of a burst
 	least := int64(0)

@@ -188,7 +188,7 @@ func chipOf(c *Card, l *client.QuotaLimit) *Chip {
 	return nil
 }
 
-// comesBack adds to the card when units return.
+// comesBack adds a fact about the return of units to the card.
 func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
 	switch said := AlgorithmOf(l.Algorithm); {
 	case said.gone != "":

@@ -13,7 +13,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// An Outlook is the forecast of the limits that run out first at the present pace, in words.
+// An Outlook is a forecast, in words, of which limits run out first at the present pace.
 type Outlook struct {
 	Parts []phrase
 	By    string // explanation of how the pace was measured

@@ -242,7 +242,7 @@ func (f *follower) drawn(name string, data any) (part string, changed, ok bool) 
 var counted = regexp.MustCompile(`<time [^>]*data-countdown[^>]*>[^<]*`)
 
 // uncounted returns a part without the content that a script changes: the text of a countdown, and the target
-// instant of a repeating countdown, whose next instant the script computes itself.
+// instant of a repeating countdown. The script computes the next target itself.
 func uncounted(part []byte) []byte {
 	return counted.ReplaceAllFunc(part, func(element []byte) []byte {
 		tag, _, _ := bytes.Cut(element, []byte(">"))

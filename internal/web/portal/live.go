@@ -48,7 +48,7 @@ func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 	return all[:min(len(all), countersOfStream)], err
 }
 
-// Bounds of streams.
+// Bounds on the streams of open pages.
 const (
 	streamsOfSession = 4
 	streamsOfNode    = 1000
