@@ -16,7 +16,7 @@ import (
 
 // A way is one of the possible times at which a change of plan can take effect, with its texts on the page.
 type way struct {
-	change string // value of the API's change, or of a scheduled change's when
+	change string // the API's value of change or when
 	title  string
 	note   string
 	button string

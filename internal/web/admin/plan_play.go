@@ -86,7 +86,7 @@ func (v *visit) planSetup(d *planPlayData, asked url.Values) (s *parts.Setup, me
 		layOut(asked, fields, n, meter)
 	}
 	s = parts.ReadSetup(asked)
-	for _, name := range []string{"limit", "capacity", "algorithm"} { // the draft sets these fields
+	for _, name := range []string{"limit", "capacity", "algorithm"} { // not used, because the draft has limits
 		delete(s.Wrong, name)
 	}
 	d.Fields, d.Wrong, d.Patterns = s.Fields, s.Wrong, s.Patterns()

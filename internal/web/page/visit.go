@@ -33,7 +33,7 @@ type Visit struct {
 	mu      sync.Mutex
 	kept    map[string]any // cache of askOnce
 
-	RequestID string // as in the response's header; empty if there is none
+	RequestID string // as in the response's X-Request-Id header, or empty
 
 	Customer *client.Customer // the portal session's customer
 }

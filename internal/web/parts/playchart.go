@@ -273,7 +273,7 @@ func lasting(us int64) string {
 	return "0 s"
 }
 
-// Exactly formats an instant of a play in milliseconds, rounded up.
+// Exactly formats an instant of a play to the millisecond, rounded up.
 func Exactly(us int64) string {
 	ms := (us + 999) / 1000
 	switch minutes, seconds := ms/60_000, ms/1000%60; {

@@ -47,7 +47,7 @@ type follower struct {
 }
 
 func newFollower(p *Portal, v *page.Visit, out *events) *follower {
-	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may be out of date already
+	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may be out of date
 }
 
 // A turn schedules when a stream may render a part again.
@@ -260,7 +260,7 @@ func (f *follower) beat() (ok bool) {
 	if err != nil {
 		return true
 	}
-	if f.OnTestClock() { // a clock that is set makes the limits be read again
+	if f.OnTestClock() { // a test clock shows the time at which the limits were read
 		if f.state == nil {
 			return true
 		}
