@@ -32,8 +32,8 @@ func (v *visit) subject() (*subject, error) {
 	return s, err
 }
 
-// setClockOf applies the time zone and test clock of the customer with the key to the page. An erased customer's
-// invoices remain, and their times are shown in UTC.
+// setClockOf applies a customer's time zone and test clock to the page. The invoices of an erased customer
+// remain, and the page shows their times in UTC.
 func (v *visit) setClockOf(key string) error {
 	v.Key = key
 	who, _, err := v.API.Customer(v.Ctx(), v.Key)
@@ -142,7 +142,8 @@ func (v *visit) resume() (*page.View, error) {
 	return v.press(func() error { return v.API.Resume(v.Ctx(), v.Key) }, "/admin/customers/"+page.Segment(v.Key)+"?done=resumed")
 }
 
-// openPortal creates a link to the customer's portal and redirects to it. The audit log records the link.
+// openPortal creates a link to the customer's portal and redirects the browser to the link. The audit log
+// records the creation.
 func (v *visit) openPortal() (*page.View, error) {
 	made, err := v.API.OpenPortal(v.Ctx(), &client.PortalRequest{Customer: v.R.PathValue("key"), Theme: "auto"})
 	return &page.View{To: made.URL}, err

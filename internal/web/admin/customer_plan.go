@@ -14,7 +14,8 @@ import (
 	"quotad/internal/web/words"
 )
 
-// A way is one of the possible times at which a change of plan can take effect, with its texts on the page.
+// A way is a time at which a change of plan can take effect, such as now or the period's end, with the texts
+// that the page shows for it.
 type way struct {
 	change string // the API's value of change or when
 	title  string

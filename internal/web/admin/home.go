@@ -37,7 +37,7 @@ type figure struct {
 	Facts           []parts.Fact
 }
 
-// fullestData lists the customers with the highest used part of a limit.
+// fullestData lists the customers who have used the largest share of a limit.
 type fullestData struct {
 	Failed, Note string
 	Rows         []fullestRow

@@ -56,7 +56,8 @@ const (
 	asPercents = "percents" // whole percentages, separated by commas
 )
 
-// A planField is a field of the editor. Its name is the name of the JSON member, as in the API's problems.
+// A planField is a field of the editor. The field's name is the name of the JSON member, as in the API's
+// problems.
 type planField struct {
 	Name, Label, Kind, Help string
 	Options                 []string // options of a select; the first option is the default

@@ -15,8 +15,8 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The effect of a draft: the page plays traffic of the user's choice through the draft's limits, and compares
-// the draft with the past 30 days.
+// The page of a draft's effect plays traffic of the user's choice through the draft's limits, and compares the
+// draft with the past 30 days.
 
 type planPlayData struct {
 	*planPage
@@ -67,9 +67,8 @@ func (v *visit) planPlay() (*page.View, error) {
 	return shown, nil
 }
 
-// planSetup reads the traffic from the address, and the meter of the draft to which it applies. If the address
-// contains no traffic, planSetup uses traffic that exceeds the meter's narrowest limit, so that some hits are
-// refused.
+// planSetup reads the traffic and one of the draft's meters from the address. If the address contains no
+// traffic, planSetup uses traffic that exceeds the meter's narrowest limit, so that some hits are refused.
 func (v *visit) planSetup(d *planPlayData, asked url.Values) (s *parts.Setup, meter string) {
 	fields := d.current.fields()
 	n, _ := strconv.Atoi(fields["limits"])

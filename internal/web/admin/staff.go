@@ -79,8 +79,8 @@ func (v *visit) isAdmin() bool { return v.may(plans.ScopeAdmin) }
 // once returns a hidden field with an idempotency key, so that a form that is submitted twice takes effect once.
 func once() field { return field{Name: "id", Kind: kindHidden, Value: "page-" + rand.Text()} }
 
-// sent submits a form to the API and redirects to p.to. If the form has errors, sent shows the page again, by
-// calling again with the form.
+// sent submits a form to the API and redirects to p.to. If the form has errors, sent calls again with the form
+// to show its page.
 func (v *visit) sent(p post, again func(*form) (*page.View, error)) (*page.View, error) {
 	status, err := v.send(p)
 	if err != nil {
@@ -96,8 +96,8 @@ func (v *visit) sent(p post, again func(*form) (*page.View, error)) (*page.View,
 	return shown, err
 }
 
-// with replaces the form of the same name with back, a submitted form with errors. If no form has that name,
-// because the state has changed, back is appended.
+// with returns forms with back, a submitted form with errors, in place of the form of the same name. If no form
+// has that name because the customer's state has changed, with appends back.
 func with(forms []*form, back *form) []*form {
 	if back == nil {
 		return forms

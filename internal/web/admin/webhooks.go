@@ -64,7 +64,8 @@ func (v *visit) webhooksPage(f *form) (*page.View, error) {
 	return sheet.shownAs("Webhooks", "webhooks"), nil
 }
 
-// webhookSecret returns the secret to show in the response that created it, because no later page can show it.
+// webhookSecret returns the secret of a webhook for the response to the request that created the secret, because
+// no later page can show it.
 func webhookSecret(w *client.NewWebhook) *secret {
 	return &secret{"The secret of " + w.URL, w.Secret, "It is shown this once. Receivers verify signatures by it."}
 }
@@ -91,8 +92,8 @@ func (v *visit) makeWebhook() (*page.View, error) {
 
 func (v *visit) webhookURL() string { return webhooksURL + "/" + page.Segment(v.R.PathValue("id")) }
 
-// oneWebhook reads the webhook in the path. It reads all webhooks, because there are at most 20, which fit on
-// one page of the API.
+// oneWebhook returns the webhook in the path. It reads the list of webhooks, because there are at most 20, which
+// fit on one page of the API.
 func (v *visit) oneWebhook() (*client.Webhook, error) {
 	list, err := v.API.Webhooks(v.Ctx(), url.Values{"limit": {"100"}})
 	if err != nil {

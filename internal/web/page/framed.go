@@ -10,7 +10,8 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// framed returns the page of a message inside the layout of the neighbouring pages, with links that lead on.
+// framed returns the page that shows a message, in the layout of the pages around the visit's address, with
+// links to some of these pages.
 func (s *Site) framed(v *Visit, m *Message) *View {
 	shown := m.View()
 	data, _ := shown.Data.(messageData)

@@ -104,7 +104,8 @@ func (s *Site) Add(pattern string, who Who, show func(*Visit) (*View, error)) {
 	s.mux.Handle(pattern, s.serve(who, show))
 }
 
-// Handle adds a handler that is no page, such as a stream. The handler must call Begin to identify the visitor.
+// Handle adds a handler for something other than a page, such as a stream. The handler must call Begin to
+// identify the visitor.
 func (s *Site) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // ServeHTTP implements http.Handler.
@@ -131,9 +132,9 @@ func (s *Site) panicked(w http.ResponseWriter, r *http.Request, p any) {
 	s.draw(w, s.visitOf(w, r), errBroken.View())
 }
 
-// guard returns a handler that rejects other sites' requests before it calls next. Without TLS, it also rejects
-// requests from other machines, except for assets. Assets are public, and the page that explains the rejection
-// needs them.
+// guard returns a handler that rejects other sites' requests before it calls next. Without TLS, the handler also
+// rejects requests from other machines, except for assets. Assets are public, and the page that explains the
+// rejection loads some of them.
 func (s *Site) guard(next http.Handler) (http.Handler, error) {
 	cross := http.NewCrossOriginProtection()
 	if u, err := url.Parse(s.Options.URL); err == nil && u.Host != "" {

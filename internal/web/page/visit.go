@@ -49,8 +49,8 @@ func (v *Visit) Ctx() context.Context {
 	return v.ctx(v.As)
 }
 
-// AsSupport returns a context like Ctx, but with the scope support, for API requests with which a customer
-// writes data.
+// AsSupport returns a context like Ctx, but with the scope support. API requests that write data for a customer
+// need this scope.
 func (v *Visit) AsSupport() context.Context {
 	as := v.As
 	as.Scope = plans.ScopeSupport

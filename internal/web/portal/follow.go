@@ -41,8 +41,8 @@ type follower struct {
 	state  *parts.Standing // state of the last rendered limits, or nil at first
 
 	sent map[string][sha256.Size]byte // hashes of the last sent parts, by template name
-	// Whether the outlook or the cost is out of date. The outlook depends on the limits as last shown, and the
-	// cost depends on the counted usage.
+	// These flags report whether the outlook or the cost is out of date. The outlook depends on the limits as
+	// last shown, and the cost depends on the counted usage.
 	outlookOld, costOld bool
 }
 
@@ -187,8 +187,8 @@ func changesIn(d *parts.LimitsData, state *parts.Standing) time.Duration {
 	return max(next, drawEvery)
 }
 
-// sendRest sends the outlook and the cost in one event, as far as they changed. A part that could not be read is
-// retried later.
+// sendRest sends the outlook and the cost in one event if they changed. If one of the two could not be read, its
+// reading is retried later.
 func (f *follower) sendRest() (ok bool) {
 	var all strings.Builder
 	if f.outlookOld {

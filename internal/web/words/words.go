@@ -18,7 +18,7 @@ import (
 	"quotad/internal/plans"
 )
 
-// Numbers, money and instants for people.
+// The following functions format numbers, money and instants for people.
 
 // Number formats an integer with its digits in groups of three.
 func Number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
