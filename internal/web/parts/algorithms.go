@@ -99,14 +99,14 @@ func slidingRule(units string, _ *client.QuotaLimit, spec *client.Limit) string 
 	return fmt.Sprintf("%s in any %s", units, length(spec.Window))
 }
 
-// sliding adds to a card when units return, for limits in which each unit counts for one window.
+// sliding adds facts about the return of units to a card, for limits in which each unit counts for one window.
 func (c *Card) sliding(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	c.fact("Comes back", "as "+words.Plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
 	c.fact("All back", words.When(*l.ResetAt, now, zone))
 	c.At, c.Slides = *l.ResetAt, true
 }
 
-// refilling adds to a card when a token bucket receives its next unit. The missing units return evenly until the
+// refilling adds facts about the refill of a token bucket to a card. The missing units return evenly until the
 // reset.
 func (c *Card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	reset := *l.ResetAt

@@ -22,7 +22,7 @@ type CostData struct {
 	UntilDay  string
 }
 
-// A CostLine has the amount so far and, if there is a projection, the projected amount.
+// A CostLine is an invoice line with the amount so far and, if there is a projection, the projected amount.
 type CostLine struct{ Name, How, Amount, Projected string }
 
 // CostOf queries the invoice of the running period. If there is none, the customer is not billed. A projection
@@ -101,7 +101,7 @@ func (p pricing) lines(soFar, projected []client.Line) (all []CostLine) {
 	return all
 }
 
-// isAs reports whether two lines charge for the same item, in whatever quantity.
+// isAs reports whether two lines charge for the same item and period, in whatever quantity.
 func isAs(l, other *client.Line) bool {
 	if l.Kind != other.Kind || !l.From.Equal(other.From) || !l.To.Equal(other.To) {
 		return false

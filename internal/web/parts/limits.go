@@ -43,14 +43,14 @@ type Card struct {
 // A Chip is a small coloured label.
 type Chip struct{ Class, Text string }
 
-// A Fact is a line below a card's numbers. If Text is a countdown, At is its target instant. A countdown with
-// Every repeats after that number of milliseconds.
+// A Fact is a line below a card's numbers. If Text is a countdown, At is the countdown's target. If Every is not
+// 0, the countdown starts again for every further target, which is Every milliseconds later.
 type Fact struct {
 	Term, Text, At string
 	Every          int64
 }
 
-// per is the attribute of a limit per attribute, with the attribute value whose limit is shown.
+// per is the attribute for whose values a limit has separate counters, and the value whose counter is shown.
 type per struct{ Attribute, Field, Value string }
 
 // cardsOf returns the cards of all limits that the visitor may see, the fullest limit first.
@@ -188,7 +188,7 @@ func chipOf(c *Card, l *client.QuotaLimit) *Chip {
 	return nil
 }
 
-// comesBack adds to the card when units return.
+// comesBack adds a fact about the return of units to the card.
 func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
 	switch said := AlgorithmOf(l.Algorithm); {
 	case said.gone != "":

@@ -13,7 +13,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// An Outlook is the forecast of the limits that run out first at the present pace, in words.
+// An Outlook is a forecast, in words, of which limits run out first at the present pace.
 type Outlook struct {
 	Parts []phrase
 	By    string // explanation of how the pace was measured
@@ -159,7 +159,7 @@ func (s *Standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
 	return speed{}, false
 }
 
-// lastHour returns the pace of the running hour, or of the last two hours if the hour before was used, too.
+// lastHour returns the pace of the running hour, or of the last two hours if the hour before was also used.
 func lastHour(v *page.Visit, meter string, now time.Time) (speed, bool) {
 	from := now.Truncate(time.Hour).Add(-time.Hour)
 	used, err := v.API.Usage(v.Ctx(), v.Key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
@@ -188,7 +188,8 @@ func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	return AlgorithmOf(l.Algorithm).ends(p, l, now)
 }
 
-// lasts returns the instant at which units are used up if, in each time span of the pace, lost units return.
+// lasts returns the instant at which units are used up. lost is the number of units that return in the pace's
+// own time span.
 func (p speed) lasts(units, lost int64, now time.Time) time.Time {
 	micros := min(words.MulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))
 	return now.Add(time.Duration(micros) * time.Microsecond)

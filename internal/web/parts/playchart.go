@@ -12,7 +12,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The charts and results of a play, independent of the page that shows them.
+// The following types and functions show the charts and results of a play on any page.
 
 // A ShownPlay is the result of a play as a page shows it.
 type ShownPlay struct {
@@ -128,7 +128,7 @@ func (p *ShownPlay) title() string {
 	return said
 }
 
-// down returns the vertical position of a level, in pixels, shifted down by by.
+// down returns the vertical position of a level in pixels, moved down by the number of pixels in by.
 func down(level, high, by int64) string {
 	tenths := 10*(levelBottom+by) - words.MulDiv(level, 10*(levelBottom-levelTop), max(1, high))
 	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
@@ -273,7 +273,7 @@ func lasting(us int64) string {
 	return "0 s"
 }
 
-// Exactly formats an instant of a play in milliseconds, rounded up.
+// Exactly formats an instant of a play to the millisecond, rounded up.
 func Exactly(us int64) string {
 	ms := (us + 999) / 1000
 	switch minutes, seconds := ms/60_000, ms/1000%60; {

@@ -187,7 +187,8 @@ type Choice struct {
 	On                     bool
 }
 
-// OneMoreHit returns the address with one additional hit. Browsers without script request it by the button.
+// OneMoreHit returns the address with one additional hit. In browsers without script, the button requests this
+// address.
 func OneMoreHit(asked url.Values) url.Values {
 	asked.Del("hit")
 	s := ReadSetup(asked)

@@ -68,8 +68,8 @@ func StandingOf(v *page.Visit) (*Standing, error) {
 	return s, nil
 }
 
-// Attributes returns the attribute values in the page's address, for limits per attribute: as query parameters
-// for the API, and as fields.
+// Attributes returns the attribute values in the page's address, which select the counters of limits per
+// attribute. query contains them as parameters for the API, and values as form fields.
 func Attributes(v *page.Visit) (query url.Values, values []Hidden) {
 	asked := v.R.URL.Query()
 	for _, name := range slices.Sorted(maps.Keys(asked)) {

@@ -36,7 +36,7 @@ type UsageData struct {
 	Archived          string // day before which usage no longer exists
 	Admitted, Refused int64
 	Level             bool // the meter is a level meter
-	Held              bool // the level was above 0 at some time
+	Held              bool // the level was above 0 at some time of the range
 	Points            int
 	Chart             template.HTML
 	Limit             int64

@@ -81,7 +81,7 @@ func heightOf(p *client.UsagePoint) int64 {
 	return p.Admitted + p.Denied
 }
 
-// line draws the level of a level meter: a step for each point at its last level, and a thin bar up to its peak.
+// line draws the level of a level meter: for each point, a step at the last level and a thin bar up to the peak.
 // The line ends with the current point.
 func (c *usageChart) line(d *words.Drawing, y func(int64) int64) {
 	n := int64(len(c.points))
@@ -101,8 +101,8 @@ func (c *usageChart) line(d *words.Drawing, y func(int64) int64) {
 	}
 }
 
-// labelLimit writes the limit at an end of the limit's line that no bar covers. If bars cover both ends, only
-// the legend above the chart shows the limit.
+// labelLimit labels the limit's line at an end of the line that no bar covers. If bars cover both ends, only the
+// legend above the chart shows the limit.
 func (c *usageChart) labelLimit(d *words.Drawing, y int64) {
 	text := "limit " + words.Number(c.limit)
 	below := min(len(c.points), 1+len(c.points)*len(text)*tickLetter/narrowPlot) // bars below the text on narrow pages

@@ -12,8 +12,8 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The portal's invoices. The portal shows an invoice only after the API has confirmed that the invoice belongs
-// to the session's customer.
+// The portal shows an invoice only after the API has confirmed that the invoice belongs to the session's
+// customer.
 
 // billRow is an invoice in the list.
 type billRow struct {
@@ -90,11 +90,11 @@ type billData struct {
 type billLine struct {
 	parts.CostLine
 	Prices        []string // explanation of a usage line's amount
-	Period, Hours string   // addresses for a usage line
+	Period, Hours string   // the line's own period, if it differs; address of its hours
 }
 
-// ownInvoice returns the invoice with the id if it belongs to the session's customer. Otherwise, the error is
-// page.ErrMissing.
+// ownInvoice returns the invoice with the id. The error is page.ErrMissing if the invoice belongs to another
+// customer.
 func (v *visit) ownInvoice(id string) (*client.Invoice, error) {
 	i, err := v.API.Invoice(v.Ctx(), id)
 	if err != nil {
@@ -202,13 +202,13 @@ type hoursData struct {
 	Adjustments         []hourRow
 	Sum                 string
 	Archived            bool
-	Left                int // number of hidden hours, which the usage page's CSV contains
+	Left                int // number of omitted hours, which the usage page's CSV contains
 }
 
 type hourRow struct{ When, Units, Why string }
 
-// maxHourRows is the number of hours that the page shows. All hours of a month fit; of a year, the page shows
-// the first hours.
+// maxHourRows is the maximum number of hours on the page. A month has fewer hours. For a line of a year, the
+// page shows the first hours.
 const maxHourRows = 1000
 
 func (v *visit) billHours() (*page.View, error) {

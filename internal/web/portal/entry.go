@@ -8,8 +8,8 @@ import (
 
 // Entering and leaving the portal.
 
-// entry shows the button that opens a link. It does not use up the link, so a link preview in a chat or mail
-// program leaves the link valid.
+// entry shows the button that opens a link. Showing the button does not use up the link, so a link preview in a
+// chat or mail program leaves the link valid.
 func (v *visit) entry() (*page.View, error) {
 	now, err := v.Site.Options.Now(v.Ctx())
 	if err != nil {

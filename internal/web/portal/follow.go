@@ -41,13 +41,13 @@ type follower struct {
 	state  *parts.Standing // state of the last rendered limits, or nil at first
 
 	sent map[string][sha256.Size]byte // hashes of the last sent parts, by template name
-	// Whether the outlook or the cost is out of date. The outlook depends on the limits as last shown, and the
-	// cost depends on the counted usage.
+	// These flags report whether the outlook or the cost is out of date. The outlook depends on the limits as
+	// last shown, and the cost depends on the counted usage.
 	outlookOld, costOld bool
 }
 
 func newFollower(p *Portal, v *page.Visit, out *events) *follower {
-	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may be out of date already
+	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may be out of date
 }
 
 // A turn schedules when a stream may render a part again.
@@ -187,8 +187,8 @@ func changesIn(d *parts.LimitsData, state *parts.Standing) time.Duration {
 	return max(next, drawEvery)
 }
 
-// sendRest sends the outlook and the cost in one event, as far as they changed. A part that could not be read is
-// retried later.
+// sendRest sends the outlook and the cost in one event if they changed. If one of the two could not be read, its
+// reading is retried later.
 func (f *follower) sendRest() (ok bool) {
 	var all strings.Builder
 	if f.outlookOld {
@@ -242,7 +242,7 @@ func (f *follower) drawn(name string, data any) (part string, changed, ok bool) 
 var counted = regexp.MustCompile(`<time [^>]*data-countdown[^>]*>[^<]*`)
 
 // uncounted returns a part without the content that a script changes: the text of a countdown, and the target
-// instant of a repeating countdown, whose next instant the script computes itself.
+// instant of a repeating countdown. The script computes the next target itself.
 func uncounted(part []byte) []byte {
 	return counted.ReplaceAllFunc(part, func(element []byte) []byte {
 		tag, _, _ := bytes.Cut(element, []byte(">"))
@@ -260,7 +260,7 @@ func (f *follower) beat() (ok bool) {
 	if err != nil {
 		return true
 	}
-	if f.OnTestClock() { // a clock that is set makes the limits be read again
+	if f.OnTestClock() { // a test clock shows the time at which the limits were read
 		if f.state == nil {
 			return true
 		}

@@ -48,7 +48,7 @@ func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 	return all[:min(len(all), countersOfStream)], err
 }
 
-// Bounds of streams.
+// Bounds on the streams of open pages.
 const (
 	streamsOfSession = 4
 	streamsOfNode    = 1000
@@ -137,8 +137,8 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// look reads the versions of all watched counters and notifies the streams with changed counters, or every
-// stream if all is true. It returns the new versions.
+// look reads the versions of all watched counters and returns the versions. It notifies the streams with changed
+// counters, or every stream if all is true.
 func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bool) map[model.CounterKey]int64 {
 	watched := h.watched()
 	if len(watched) == 0 {

@@ -11,7 +11,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Texts of the API for people, without names of JSON members, API calls and checks.
+// The following functions rewrite texts of the API for people, without names of JSON members, API calls and
+// checks.
 
 // apiCall matches a clause that names an API call to make. Pages have forms and links instead.
 var apiCall = regexp.MustCompile(`(?:[:;,] | \()[^:;,(]*\b(?:GET|PUT|POST|DELETE) /v1/\S*[^:;,.)]*\)?`)

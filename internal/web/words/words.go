@@ -18,7 +18,7 @@ import (
 	"quotad/internal/plans"
 )
 
-// Numbers, money and instants for people.
+// The following functions format numbers, money and instants for people.
 
 // Number formats an integer with its digits in groups of three.
 func Number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
@@ -75,7 +75,7 @@ func Short(n int64) string {
 	return Number(n)
 }
 
-// Plural returns the singular or plural form of a unit for n.
+// Plural returns a unit's name in the singular or plural form for n units.
 func Plural(n int64, unit string) string {
 	if n == 1 || unit == "" || strings.HasSuffix(unit, "s") {
 		return unit
@@ -129,7 +129,8 @@ func DaysBetween(a, b time.Time) int {
 	return int(day(b).Sub(day(a)) / (24 * time.Hour))
 }
 
-// Around formats an estimated instant: to a quarter of an hour if the instant is today, else to the day.
+// Around formats an estimated instant: rounded to 5 minutes if the instant is today, to the hour if it is
+// tomorrow, and otherwise to the day.
 func Around(at, now time.Time, zone *time.Location) string {
 	at, now = at.In(zone), now.In(zone)
 	switch days := DaysBetween(now, at); {
@@ -185,7 +186,8 @@ func ZoneText(at time.Time, zone *time.Location) string {
 	return text + ")"
 }
 
-// Lasted formats a duration in its largest whole unit.
+// Lasted formats a duration in days, hours, minutes or seconds, in the largest unit of which it contains at
+// least two.
 func Lasted(d time.Duration) string {
 	for _, u := range []struct {
 		of   time.Duration
@@ -218,7 +220,8 @@ func Sized(n int64) string {
 	return text + " " + units[at:at+1] + "B"
 }
 
-// ShareOf returns n/all in percent, with one digit after the point, rounded down.
+// ShareOf returns n/all in percent, with one digit after the point, rounded down. If all is 0, it returns a
+// dash.
 func ShareOf(n, all int64) string {
 	if all == 0 {
 		return "–"
