@@ -86,7 +86,7 @@ func binned(r *play.Result) (admitted, refused [bins]int64) {
 	return admitted, refused
 }
 
-// The parts of a play's chart, from top to bottom, in pixels.
+// The heights of the parts of a play's chart from top to bottom, in pixels.
 const (
 	levelTop    = 16
 	levelBottom = 96

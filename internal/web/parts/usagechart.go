@@ -20,7 +20,7 @@ type usageChart struct {
 	zone               *time.Location
 }
 
-// The parts of the chart from top to bottom, in pixels.
+// The heights of the parts of the chart from top to bottom, in pixels.
 const (
 	barsTop    = 12
 	barsBottom = 208

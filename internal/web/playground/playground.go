@@ -141,7 +141,7 @@ func lastHit(h *play.Outcome) string {
 	return at + " is refused, and would pass at " + parts.Exactly(model.AddUpTo(h.At, h.Wait)) + "."
 }
 
-// verdict compares the algorithms in a sentence or two.
+// verdict returns a comparison of the algorithms in a sentence or two.
 func verdict(s *parts.Setup, plays []parts.ShownPlay) template.HTML {
 	window, limit := parts.Each(s.Limits[0].Window), words.Number(s.Limits[0].Limit)
 	if window[0] > '9' {
