@@ -10,19 +10,19 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// Charged names what a customer was charged of a meter. Shard is that of the rows, which go by the
-// order of the three.
+// Charged identifies a customer's meter that was charged. Shard is the shard of the rows, which are ordered by
+// shard, customer and meter.
 type Charged struct {
 	Shard    int16
 	Customer int64
 	Meter    int32
 }
 
-// BeforeCharged comes before all of them.
+// BeforeCharged is the position before all keys.
 var BeforeCharged = Charged{Shard: -1}
 
-// nextCharged steps from key to key within a shard: a customer's meter may have years of usage, and
-// millions of values of attributes. $1 shard, $2–$3 where to go on, $4 how many.
+// nextCharged jumps from key to key within a shard, because a customer's meter may have years of usage and
+// millions of attribute values. The parameters are $1 shard, $2–$3 the position, and $4 the number of rows.
 const nextCharged = `
 	WITH RECURSIVE charged AS (
 		SELECT $2::bigint AS customer, $3::integer AS meter, 0 AS n
@@ -42,15 +42,15 @@ const nextCharged = `
 	)
 	SELECT $1::smallint, customer, meter FROM charged WHERE n > 0 ORDER BY n`
 
-// nextShard is the first shard from one on that has rows, null if there is none.
+// nextShard returns the first shard at or after a given shard that has rows, or null if there is none.
 const nextShard = `
 	SELECT least(
 		(SELECT shard FROM counters WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1),
 		(SELECT shard FROM usage WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1),
 		(SELECT shard FROM archived_sums WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1))`
 
-// NextCharged lists at most limit of those that have a counter or usage and follow after one. Those
-// of forgotten customers are among them. It goes from shard to shard.
+// NextCharged returns at most limit keys after a position that have a counter or usage, including keys of
+// forgotten customers. It walks shard by shard.
 func NextCharged(ctx context.Context, tx pgx.Tx, after Charged, limit int) (all []Charged, err error) {
 	for {
 		var shard *int16
@@ -74,8 +74,8 @@ func NextCharged(ctx context.Context, tx pgx.Tx, after Charged, limit int) (all 
 	}
 }
 
-// Mismatch is a customer's meter whose numbers differ: units charged in all, and units booked as
-// usage, in finished hours, those of archived months among them, and in the running one.
+// Mismatch is a customer's meter whose numbers differ. It contains all units ever charged, and the units booked
+// as usage in finished hours and in the running hour. The finished hours include archived months.
 type Mismatch struct {
 	Charged
 	Units    int64 // charged
@@ -83,10 +83,10 @@ type Mismatch struct {
 	Running  int64
 }
 
-// What every charge adds to a customer's own counter it adds to the usage of an hour, in the
-// same row. So the two never differ, nor does either exist without the other. The sums are
-// numeric: what is wrong may be large. A level meter's charges are its changes, and what they left is
-// what the last of its levels says.
+// Every charge adds the same units to a customer's own counter and to the usage of an hour, in the same row.
+// Therefore the two numbers never differ, and neither exists without the other. The sums are numeric, because a
+// wrong number may be large. A charge of a level meter is a change of its level, so the sum of the charges is
+// the last of its levels.
 const chargedIsBooked = `
 	SELECT shard, customer, meter, charged, greatest(-9223372036854775807, least(9223372036854775807, finished))::bigint, running FROM (
 		SELECT w.shard, w.customer, w.meter, coalesce(c.total, 0) AS charged, coalesce(c.units, 0) AS running, coalesce(CASE WHEN w.meter < 0 THEN (
@@ -97,8 +97,9 @@ const chargedIsBooked = `
 		LEFT JOIN counters c ON c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = '') both_sides
 	WHERE charged <> finished + running`
 
-// The values of a level meter's attribute hold together what the counter of the empty value says, and
-// no more than the meter. A total of such a counter is the others' sum: see model.LevelTotals.
+// The values of a level meter's attribute have together the total of the counter of the empty value, and at most
+// the total of the meter. The counter of the empty value contains the sum of the other values (see
+// model.LevelTotals).
 const valuesAddUp = `
 	SELECT w.shard, w.customer, w.meter, v.together, greatest(-9223372036854775807, least(9223372036854775807, v.each))::bigint, o.total
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS w (shard, customer, meter)
@@ -113,12 +114,12 @@ const valuesAddUp = `
 // Misheld is a customer's level meter whose values do not add up.
 type Misheld struct {
 	Charged
-	Together int64 // what the values hold by the counter that has their sum
+	Together int64 // the sum of the values by the counter of the empty value
 	Each     int64 // the sum of the values' own counters
-	Level    int64 // of the meter
+	Level    int64 // the level of the meter
 }
 
-// MisheldValues finds level meters whose values do not add up. All is read in one snapshot.
+// MisheldValues returns the level meters whose values do not add up. It reads all rows in one snapshot.
 func MisheldValues(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Misheld, error) {
 	shards, customers, meters := columnsOf(keys)
 	rows, _ := tx.Query(ctx, valuesAddUp, shards, customers, meters)
@@ -131,7 +132,7 @@ func MisheldValues(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Misheld, e
 	return all, nil
 }
 
-// columnsOf are keys as statements take them.
+// columnsOf returns keys as arrays for statements.
 func columnsOf(keys []Charged) (shards []int16, customers []int64, meters []int32) {
 	for _, k := range keys {
 		shards, customers, meters = append(shards, k.Shard), append(customers, k.Customer), append(meters, k.Meter)
@@ -139,8 +140,8 @@ func columnsOf(keys []Charged) (shards []int16, customers []int64, meters []int3
 	return shards, customers, meters
 }
 
-// Mismatches finds those whose units charged are not those booked. All are compared at the instant
-// of one snapshot. Those of forgotten customers are among them: only their usage stays.
+// Mismatches returns the keys whose charged units differ from their booked units. It compares all keys in one
+// snapshot. Forgotten customers are included, although only their usage remains.
 func Mismatches(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Mismatch, error) {
 	shards, customers, meters := columnsOf(keys)
 	rows, _ := tx.Query(ctx, chargedIsBooked, shards, customers, meters)
@@ -153,15 +154,16 @@ func Mismatches(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Mismatch, err
 	return all, nil
 }
 
-// A cap's bucket has the identity 1. Others may have this number as a level, so Go looks closer.
+// The bucket of a cap has the identity 1. Because a level of another bucket may be the same number, the Go code
+// checks the rows more closely.
 const selectStates = `
 	SELECT w.shard, w.customer, w.meter, c.state
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS w (shard, customer, meter)
 	JOIN counters c ON c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = ''
 	WHERE w.meter > 0 AND 1 = ANY (c.state)`
 
-// All that books units in an hour of the period moves the bucket in the same transaction. No unit is booked
-// after the running hour, so no end is needed.
+// Every transaction that books units in an hour of the period also moves the bucket. No end is needed, because
+// no unit is booked after the running hour.
 const selectBooked = `
 	SELECT n, greatest(-9223372036854775807, least(9223372036854775807, coalesce((
 			SELECT sum(u.admitted) FROM usage u
@@ -172,16 +174,16 @@ const selectBooked = `
 			WHERE c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = '' AND c.hour >= w.start), 0)))::bigint
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[]) WITH ORDINALITY AS w (shard, customer, meter, start, n)`
 
-// Miscount is a customer's meter whose cap counts other units than are booked in its period.
+// Miscount is a customer's meter whose cap does not count the units that are booked in its period.
 type Miscount struct {
 	Charged
-	Start   int64 // of the period, µs
+	Start   int64 // start of the period, µs
 	Counted int64
-	Booked  int64 // by usage and adjustments
+	Booked  int64 // the units in usage and adjustments
 }
 
-// Miscounts finds caps that count wrong. All is read in one snapshot. A cap whose period began in months
-// that were taken out is not among them: its customer had no hit since.
+// Miscounts returns the caps with a wrong count. It reads all rows in one snapshot. It leaves out a cap whose
+// period started in archived months, because its customer has had no hit since then.
 func Miscounts(ctx context.Context, tx pgx.Tx, keys []Charged) (wrong []Miscount, err error) {
 	shards, customers, meters := columnsOf(keys)
 	var all []Miscount

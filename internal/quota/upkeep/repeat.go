@@ -8,17 +8,17 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Repeated is work that a node does again and again. The log says once that it begins to fail,
-// and once that it works again. In an outage of the database it does so on the level debug: there is a
-// line for the outage itself, and none is needed for each work.
+// Repeated is work that a node repeats. It logs once when the work begins to fail, and once when the work
+// succeeds again. In an outage of the database, it logs these lines on the level debug, because the outage has a
+// log line of its own.
 type Repeated struct {
 	Log          *slog.Logger
-	First, Pause time.Duration // before the first time, and between two; Do may change Pause
-	Fails, Works string        // for the log
+	First, Pause time.Duration // the pauses before the first run and between two runs; Do may change Pause
+	Fails, Works string        // the messages for the log
 	Do           func(context.Context) error
 }
 
-// Run works until ctx ends.
+// Run repeats the work until ctx ends.
 func (r *Repeated) Run(ctx context.Context) {
 	timer := time.NewTimer(r.First)
 	defer timer.Stop()

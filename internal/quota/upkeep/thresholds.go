@@ -11,30 +11,31 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Threshold is one that a charge has reached, as its transaction wrote it.
+// Threshold is a threshold that a charge has reached, as written by the charge's transaction.
 type Threshold struct {
 	Customer    int64 // the id of the customer's row
 	Meter       int32
 	At          int64  // µs, by the customer's clock
-	Written     int64  // when the charge wrote it, µs, by PostgreSQL's clock
-	TestClock   string // the key of the customer's test clock; "": real time
-	Limit       string // name
+	Written     int64  // the instant at which the charge wrote the threshold, µs, by PostgreSQL's clock
+	TestClock   string // the key of the customer's test clock; empty in real time
+	Limit       string // name of the limit
 	Percent     int
-	Used        int64 // units
-	Units       int64 // what the limit is
-	Burst       int64 // of a limit that refills: percents are of it; 0: of others
-	AmountMinor int64 // of a cap
-	Start       int64 // of the window, µs; 0: it has none with a start
-	Reset       int64 // when all would be there again, µs; 0: never
+	Used        int64 // used units
+	Units       int64 // units of the limit
+	Burst       int64 // burst of a limit that refills, the base of its percentages; 0 for other limits
+	AmountMinor int64 // amount of a cap
+	Start       int64 // start of the window, µs; 0 if the limit has no window with a start
+	Reset       int64 // the instant at which the whole quota would be available again, µs; 0 means never
 }
 
-// IsCap reports whether it is a cap's.
+// IsCap reports whether the threshold belongs to a cap.
 func (t *Threshold) IsCap() bool { return t.Limit == model.CapName }
 
-// $1 is 1: one entry of the key is looked at.
+// The parameter $1 is 1, so that only one entry of the key is read.
 const anyThreshold = `SELECT shard FROM thresholds ORDER BY shard, customer, meter, at, version, name, percent LIMIT $1`
 
-// QueueAnyThresholds asks whether some wait to be taken, in a batch, which goes out as one transaction.
+// QueueAnyThresholds adds a statement to a batch, which is sent as one transaction. The statement sets some to
+// whether any thresholds wait to be taken.
 func QueueAnyThresholds(b *pgx.Batch, some *bool) {
 	b.Queue(anyThreshold, 1).QueryRow(func(row pgx.Row) error {
 		var shard int16
@@ -46,8 +47,9 @@ func QueueAnyThresholds(b *pgx.Batch, some *bool) {
 	})
 }
 
-// takeThresholds deletes the first ones, and returns them. A charge's transaction inserts, and nobody
-// else deletes, so it waits for nobody. $1 how many.
+// takeThresholds deletes and returns the first thresholds. Charges only insert thresholds and no other
+// transaction deletes them, so the statement waits for no other transaction. The parameter $1 is the number of
+// thresholds.
 const takeThresholds = `
 WITH oldest AS MATERIALIZED (
 	SELECT shard, customer, meter, at, version, name, percent FROM thresholds
@@ -60,27 +62,27 @@ WITH oldest AS MATERIALIZED (
 SELECT customer, meter, at, written_at, clock, name, percent, used, units, burst, amount_minor, starts, resets
 FROM taken ORDER BY at, customer, meter, version, name, percent`
 
-// TakeThresholds takes at most so many out of the table, in a transaction of the caller's: they are the
-// caller's if that is committed. Those of one customer and meter are in the order of their charges.
+// TakeThresholds removes and returns at most most thresholds, in a transaction of the caller's. The removal
+// takes effect if the caller commits. The thresholds of a customer and meter are in the order of their charges.
 func TakeThresholds(ctx context.Context, tx pgx.Tx, most int) ([]Threshold, error) {
 	if err := session.ByKey(ctx, tx); err != nil {
 		return nil, err
 	}
-	rows, _ := tx.Query(ctx, takeThresholds, most) // a failed Query is the error of CollectRows
+	rows, _ := tx.Query(ctx, takeThresholds, most) // CollectRows returns the error of a failed Query
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Threshold])
 }
 
-// ownRowsSQL are customers' own counters. $1–$2 shard and customer. OFFSET 0 keeps it one look-up of the key
-// for each.
+// ownRowsSQL reads customers' own counters. The parameters are $1–$2 shard and customer. Because of OFFSET 0,
+// each customer takes one look-up of the key.
 const ownRowsSQL = `
 SELECT i.customer, c.meter, c.at, c.version, c.change, array_send(c.state), array_send(c.departed)
 FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
 LATERAL (SELECT meter, at, version, change, state, departed FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND attribute = '' OFFSET 0) c`
 
-// Unraised are targets of customers' own counters that may have reached a threshold which nobody has
-// raised, at now, µs. The rows are not locked: whoever raises it asks again. targets is as CleanerOptions has
-// it.
+// Unraised returns the targets of customers' own counters that, at now, µs, may have reached a threshold that
+// was not raised. It does not lock the rows, so the caller must check again before it raises the threshold. For
+// targets see CleanerOptions.
 func Unraised(ctx context.Context, pool *pgxpool.Pool, customers []int64, now int64,
 	targets func(context.Context, []model.CounterKey) ([]*model.Target, error),
 ) (all []*model.Target, err error) {
@@ -118,7 +120,7 @@ func Unraised(ctx context.Context, pool *pgxpool.Pool, customers []int64, now in
 			continue
 		}
 		_, held := model.Unmarked(rows[i].State)
-		again := held != 0 || t.Level || t.Uncounted(rows[i].State) || t.Check("", &rows[i]) != nil // a worker knows more of it
+		again := held != 0 || t.Level || t.Uncounted(rows[i].State) || t.Check("", &rows[i]) != nil // only a worker can decide
 		if !again {
 			t.Settle(0, &rows[i], max(t.Instant(now), rows[i].At))
 			_, again = t.Raise(&rows[i], max(t.Instant(now), rows[i].At), 0)
