@@ -37,7 +37,7 @@ func (e *NotWholeError) Error() string {
 // part is a partition of a hot table.
 type part struct {
 	Name         string
-	Lower, Upper *int64 // µs; nil: no bound
+	Lower, Upper *int64 // µs; nil means no bound
 }
 
 // partsSQL returns the partitions of a table with the names that catalogs contain. The parameter $1 is the table.

@@ -34,7 +34,7 @@ type Counts struct {
 // TableCounts contains the size of one hot table. Rows and Dead are the server's estimates.
 type TableCounts struct {
 	Name                string
-	Bytes               int64 // indexes included
+	Bytes               int64 // including indexes
 	Rows, Dead          int64
 	Updates, HotUpdates int64 // since the server's statistics were reset
 }

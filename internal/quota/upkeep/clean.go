@@ -75,7 +75,7 @@ const (
 	maxPause  = 20 * time.Second
 )
 
-// NewCleaner returns a Cleaner; Run runs it.
+// NewCleaner returns a Cleaner. Run runs the Cleaner.
 func NewCleaner(o CleanerOptions) *Cleaner {
 	if o.Pool == nil || o.Now == nil || o.Stopwatch == nil || o.Usable == nil || o.Targets == nil || o.Expire == nil {
 		panic("quota: a cleaner needs Pool, Now, Stopwatch, Usable, Targets and Expire")

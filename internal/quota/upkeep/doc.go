@@ -1,4 +1,4 @@
-// Package upkeep keeps the hot tables small, and checks them.
+// Package upkeep keeps the hot tables small and verifies them.
 //
 //   - Cleaner removes counters of values that have their whole quota again.
 //   - ClearCounters books and clears the counters of archived and forgotten customers.

@@ -15,7 +15,7 @@ import (
 
 // The bounds of the time for which ids are kept.
 const (
-	// A receipt must outlive its reservation, and leave time for a late commit.
+	// A receipt must outlive its reservation and leave time for a late commit.
 	MinIDRetention = 48 * time.Hour
 	MaxIDRetention = 400 * 24 * time.Hour
 )
@@ -99,7 +99,7 @@ func (r *Rotator) rotate(ctx context.Context) (done bool, err error) {
 		}
 		err := tx.QueryRow(ctx, lockTurnSQL, due).Scan(&slot)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return nil // another node was first
+			return nil // another node has rotated first
 		}
 		if err != nil {
 			return err

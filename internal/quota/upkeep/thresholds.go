@@ -69,7 +69,7 @@ func TakeThresholds(ctx context.Context, tx pgx.Tx, most int) ([]Threshold, erro
 	if err := session.ByKey(ctx, tx); err != nil {
 		return nil, err
 	}
-	rows, _ := tx.Query(ctx, takeThresholds, most) // a failed Query is the error of CollectRows
+	rows, _ := tx.Query(ctx, takeThresholds, most) // CollectRows returns the error of a failed Query
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Threshold])
 }
 
