@@ -60,7 +60,7 @@ func (t *Throttle) Take(from netip.Prefix) (wait time.Duration) {
 	return wait
 }
 
-// GiveBack undoes a Take that was admitted.
+// GiveBack reverts a Take that was admitted.
 func (t *Throttle) GiveBack(from netip.Prefix) {
 	t.rows.AddIf(from, t.now(), func(row model.Row, known bool) (model.Row, int64, bool) {
 		if !known {
