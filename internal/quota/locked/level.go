@@ -10,16 +10,16 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// TooHighError says that a level meter would hold more than it can. Nothing was done.
+// TooHighError reports that the level of a level meter would exceed its maximum. Nothing was done.
 type TooHighError struct{ Most int64 }
 
 func (e *TooHighError) Error() string {
 	return "a level is at most 10^15-1; nothing was done"
 }
 
-// SetLevel sets what is held, 0 … MaxNumber: of the value that the target is of, else of the meter. A
-// rise is judged as a hit of the difference, a fall always passes. The decision of a rise has the
-// difference as its cost, any other decision none.
+// SetLevel sets a level, 0 … MaxNumber. If the target has an attribute value, the level is the value's;
+// otherwise it is the meter's. A rise is judged as a hit of the difference, and a fall is always allowed. The
+// decision of a rise has the difference as its cost, and any other decision has no cost.
 //
 // Errors: ErrNoLevel, *TooHighError, and those of Decide.
 func (w *Worker) SetLevel(ctx context.Context, from queue.SenderID, t *model.Target, level int64) (model.Decision, error) {
@@ -43,8 +43,8 @@ func (tx *transaction) setLevel(t *model.Target, level int64) (model.Decision, e
 	return tx.judge(t, counters, 0), err
 }
 
-// makeLevel makes what is held a level. If neither the level nor the generation of the values changes,
-// makeLevel writes nothing. Errors: those of addLevel.
+// makeLevel sets a level. If neither the level nor the generation of the values changes, makeLevel writes
+// nothing. Errors: those of addLevel.
 func (tx *transaction) makeLevel(t *model.Target, counters []*lockedRow, level, instant int64) error {
 	rise := level - t.Held(totalsOf(counters))
 	if rise == 0 && model.NextGeneration(generationsOf(counters)) == counters[0].generation {
@@ -53,7 +53,7 @@ func (tx *transaction) makeLevel(t *model.Target, counters []*lockedRow, level, 
 	return tx.addLevel(t, counters, rise, instant)
 }
 
-// lower takes up to so many units off what is held, and returns how many.
+// lower subtracts at most the given units from a level, and returns the number of subtracted units.
 func (tx *transaction) lower(t *model.Target, counters []*lockedRow, units, instant int64) (int64, error) {
 	units = min(units, t.Held(totalsOf(counters)))
 	if units <= 0 {
@@ -62,8 +62,8 @@ func (tx *transaction) lower(t *model.Target, counters []*lockedRow, units, inst
 	return units, tx.addLevel(t, counters, -units, instant)
 }
 
-// addLevel adds units to what is held from an instant on; units below 0 are taken off. Errors:
-// *ManyValuesError and *TooHighError.
+// addLevel adds units to a level from an instant on. Negative units are subtracted. Errors: *ManyValuesError and
+// *TooHighError.
 func (tx *transaction) addLevel(t *model.Target, counters []*lockedRow, units, instant int64) error {
 	own := counters[0]
 	if units > model.MaxNumber-own.total {
@@ -85,14 +85,14 @@ func (tx *transaction) addLevel(t *model.Target, counters []*lockedRow, units, i
 		c.At, c.freed = instant, c.freed || units < 0
 		c.touch()
 	}
-	if units != 0 { // else only the generation has changed
+	if units != 0 { // otherwise only the generation has changed
 		tx.levels[own.key] = level{instant, own.total}
 	}
 	tx.showLevels(t, counters)
 	return nil
 }
 
-// showLevels has the rows of a level meter's target say what is held.
+// showLevels writes the levels into the rows' state.
 func (tx *transaction) showLevels(t *model.Target, counters []*lockedRow) {
 	rows := rowsOf(counters)
 	t.Levels(rows, totalsOf(counters))
@@ -101,7 +101,7 @@ func (tx *transaction) showLevels(t *model.Target, counters []*lockedRow) {
 	}
 }
 
-// totalsOf returns what the counters of a level meter's target hold.
+// totalsOf returns the levels of the counters of a level meter's target.
 func totalsOf(counters []*lockedRow) []int64 {
 	totals := make([]int64, len(counters))
 	for i, c := range counters {
@@ -118,10 +118,10 @@ func generationsOf(counters []*lockedRow) []int64 {
 	return generations
 }
 
-// level is what a meter holds from an instant on, µs.
+// level is the level of a meter from an instant on, µs.
 type level struct{ at, units int64 }
 
-// changedLevels are the own counters whose levels changed, in the order of their rows.
+// changedLevels returns the own counters whose levels changed, in the order of their rows.
 func (tx *transaction) changedLevels() []model.CounterKey {
 	return slices.SortedFunc(maps.Keys(tx.levels), model.CompareKeys)
 }
@@ -135,9 +135,10 @@ func (tx *transaction) encodeLevels(p *session.Params, keys []model.CounterKey) 
 	p.Int8(units)
 }
 
-// levelsSQL writes what is held from an instant on. Of several changes at one instant only the last one
-// counts. Who holds the own counter's row writes them, and no instant is before the last one's.
-// integral is what was held before, in units · µs. $1–$4 shard, customer, meter and instant, $5 units.
+// levelsSQL writes levels from an instant on. Of several changes at one instant only the last change counts.
+// Only a transaction that has locked the own counter's row writes its levels, and no instant is before the last
+// written instant. integral is the integral of the level up to the instant, in units · µs. The parameters are
+// $1–$4 shard, customer, meter and instant, and $5 units.
 const levelsSQL = `
 INSERT INTO levels (shard, customer, meter, at, level, integral)
 SELECT i.shard, i.customer, i.meter, i.at, i.level, coalesce(p.integral + p.level::numeric * (i.at - p.at), 0)

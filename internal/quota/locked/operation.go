@@ -11,45 +11,45 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Operation is one entry of a worker's queue. It is either one caller's operation or a group. A group
-// is plain hits that a lane has handed over, each with a caller of its own.
+// Operation is one entry of a worker's queue: either one caller's operation or a group. A group consists of
+// plain hits that a lane has passed to the worker. Each hit of a group has a caller of its own.
 type Operation struct {
-	*queue.Ticket // of the one caller; nil for a group
+	*queue.Ticket // the ticket of the one caller; nil for a group
 	from          queue.SenderID
-	hits          []*queue.Hit       // of a group; nil for one caller's operation
+	hits          []*queue.Hit       // the hits of a group; nil for one caller's operation
 	targets       []*model.Target    // later hits on these targets follow the operation
-	keys          []model.CounterKey // counters to be locked
+	keys          []model.CounterKey // counters to lock
 	own           []receiptKey       // ids of the operation itself
-	others        []receiptKey       // other ids whose receipts it needs
-	// repeatable: all of the operation has ids. So it may be sent again when its outcome is
-	// unknown.
+	others        []receiptKey       // other ids whose receipts the operation needs
+	// repeatable reports whether all parts of the operation have ids, so that the operation may be sent again if
+	// its outcome is unknown.
 	repeatable bool
-	hasty      bool // its caller waits no longer than its deadline
-	// do does the operation on the locked rows and sets its result. With an error, do has changed
-	// nothing, and may be called again.
+	hasty      bool // whether the caller waits no longer than its deadline
+	// do performs the operation on the locked rows and sets the result. If do returns an error, it has changed
+	// nothing and may be called again.
 	do     func(*transaction) error
 	failed func(error) // sets an error as the result; nil for a group
-	// target and refused are what the memory of refusals learns from the operation.
+	// target and refused are the data that the memory of refusals receives from the operation.
 	target  *model.Target
 	refused bool
 
-	// What earlier transactions have left for the next one.
-	tries    int      // how often it was done in vain
-	cuts     int      // how often its connection broke
-	insert   bool     // the own rows of its customers have to be inserted
-	hours    []*hours // finished hours to be read
-	numbered bool     // the number of the newest change is to be read
-	alone    bool     // it needs a transaction without other customers
-	single   bool     // it needs a transaction of its own
-	doErr    error    // what do returned last
-	again    bool     // it goes into the next transaction
+	// The following fields pass data from earlier transactions to the next transaction.
+	tries    int      // number of attempts without success
+	cuts     int      // number of broken connections
+	insert   bool     // whether the own rows of the customers must be inserted
+	hours    []*hours // finished hours to read
+	numbered bool     // whether the number of the newest change must be read
+	alone    bool     // whether the operation needs a transaction without other customers
+	single   bool     // whether the operation needs a transaction of its own
+	doErr    error    // the last error of do
+	again    bool     // whether the operation is repeated in the next transaction
 
-	waited  atomic.Bool // somebody held its counters for long
-	unknown atomic.Bool // an earlier transaction's outcome was lost: it may have been done
+	waited  atomic.Bool // another session had locked the counters for long
+	unknown atomic.Bool // the outcome of an earlier transaction was lost, so the operation may have been done
 }
 
-// hours are the finished hours of a customer's own counter in [from, to). Once they were read,
-// they have the hours' units and the sums of the hours' adjustments.
+// hours are the finished hours of a customer's own counter in [from, to). After the read, they contain the units
+// of the hours and the sums of the hours' adjustments.
 type hours struct {
 	counter  model.CounterKey
 	from, to int64
@@ -57,14 +57,14 @@ type hours struct {
 	adjusted map[int64]int64
 }
 
-// lock adds counters to be locked.
+// lock adds counters that must be locked.
 func (o *Operation) lock(keys ...model.CounterKey) {
 	o.keys = append(o.keys, keys...)
 	slices.SortFunc(o.keys, model.CompareKeys)
 	o.keys = slices.Compact(o.keys)
 }
 
-// identify adds an ID of the operation; without one it is not repeatable.
+// identify adds an ID of the operation. An operation without an ID is not repeatable.
 func (o *Operation) identify(customer int64, id model.ID) {
 	if !id.Given() {
 		o.repeatable = false
@@ -76,7 +76,7 @@ func (o *Operation) identify(customer int64, id model.ID) {
 	}
 }
 
-// newOperation is a sender's operation on a target's counters, which may have an ID.
+// newOperation returns a sender's operation on a target's counters. The operation may have an ID.
 func (w *Worker) newOperation(from queue.SenderID, t *model.Target, id model.ID) *Operation {
 	ticket := queue.NewTicket(&w.Session)
 	o := &Operation{Ticket: &ticket, from: from, targets: []*model.Target{t.Base()}, target: t, repeatable: true}
@@ -85,7 +85,7 @@ func (w *Worker) newOperation(from queue.SenderID, t *model.Target, id model.ID)
 	return o
 }
 
-// NewGroup is a group of plain hits of one sender on a target's counters.
+// NewGroup returns a group of plain hits of one sender on a target's counters.
 func NewGroup(t *model.Target, hits []*queue.Hit) *Operation {
 	o := &Operation{hits: hits, from: hits[0].From, targets: []*model.Target{t.Base()}, target: t}
 	o.keys = t.Keys()
@@ -133,8 +133,9 @@ func (o *Operation) join(later *Operation) bool {
 	return true
 }
 
-// goesWith reports whether two operations may be in one transaction. An operation that must go
-// alone goes only with such operations of the same customer, if both have one customer each.
+// goesWith reports whether two operations may be in one transaction. An operation with alone set may share a
+// transaction only with another such operation of the same customer, if each of the two operations has only one
+// customer.
 func (o *Operation) goesWith(other *Operation) bool {
 	if o.alone != other.alone || o.single || other.single {
 		return false
@@ -144,14 +145,14 @@ func (o *Operation) goesWith(other *Operation) bool {
 	return !o.alone || single && alike && customer == theirs
 }
 
-// customer is the first one whose counters it is on; single says that there is no other.
+// customer returns the first customer whose counters the operation needs. single reports that there is no other
+// customer.
 func (o *Operation) customer() (customer int64, single bool) {
 	first, last := o.keys[0].Customer, o.keys[len(o.keys)-1].Customer
 	return first, first == last
 }
 
-// Take moves what is queued into a transaction; requeue moves it back, unless its callers
-// left.
+// Take moves queued callers into a transaction. requeue moves them back to the queue, unless they have left.
 func (o *Operation) Take() bool    { return o.each((*queue.Ticket).Take) }
 func (o *Operation) requeue() bool { return o.each((*queue.Ticket).Requeue) }
 
@@ -169,11 +170,12 @@ func (o *Operation) Sender() queue.SenderID { return o.from }
 // Hits implements queue.Item.
 func (o *Operation) Hits() int { return max(1, len(o.hits)) }
 
-// Rows implements queue.Item: those that it locks or reads by their keys, about.
+// Rows implements queue.Item. It returns the approximate number of rows that the operation locks or reads by
+// their keys.
 func (o *Operation) Rows() int { return max(len(o.keys), len(o.own)) }
 
-// outcome is the error that the caller is told. If an earlier outcome was lost, an error that
-// says that nothing was done becomes ErrOutcomeUnknown.
+// outcome returns the error for the caller. If an earlier outcome was lost, an error that reports no effect
+// becomes ErrOutcomeUnknown.
 func (o *Operation) outcome(err error) error {
 	if !o.unknown.Load() {
 		return err
@@ -186,7 +188,7 @@ func (o *Operation) outcome(err error) error {
 	return err
 }
 
-// Finish hands the result out.
+// Finish returns the result to the callers.
 func (o *Operation) Finish(err error) {
 	err = o.outcome(err)
 	for _, h := range o.hits {
