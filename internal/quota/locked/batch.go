@@ -15,15 +15,15 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Run does transactions until the engine stops and nothing waits any more.
+// Run performs transactions until the engine stops and no operation waits.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.Session.Close()
-	_ = w.Session.Ready(ctx) // as a lane does: the first operation finds a session
+	_ = w.Session.Ready(ctx) // as in a lane, the first operation finds a session
 	w.Session.End()
 	w.Inbox.Run(func() { w.Next(ctx) })
 }
 
-// Next does one transaction.
+// Next performs one transaction.
 func (w *Worker) Next(ctx context.Context) {
 	defer w.Session.End()
 	now, err := w.Session.Begin(ctx)
@@ -76,13 +76,13 @@ func (w *Worker) Next(ctx context.Context) {
 	}
 }
 
-// take makes the next batch of what waits. It leaves out operations whose callers gave up. A
-// batch has at most queue.MaxBatch rows, or one operation that has more by itself. An operation
-// that must go alone shares a batch only with its own customer's operations.
+// take returns the next batch of waiting operations. It leaves out operations whose callers have left. A batch
+// has at most queue.MaxBatch rows, except that a single operation may have more rows. An operation that must go
+// alone shares a batch only with other operations of its customer.
 func (w *Worker) take() []*Operation {
 	w.batch = w.batch[:0]
 	rows := 0
-	groups := make(map[senderGroup]*Operation) // that hits may join: after them there are only groups
+	groups := make(map[senderGroup]*Operation) // groups that hits may join; only groups follow them in the batch
 	w.Take(func(o *Operation) bool {
 		if len(w.batch) > 0 && (rows+o.Rows() > queue.MaxBatch || !o.goesWith(w.batch[0])) {
 			return false
@@ -105,14 +105,14 @@ func (w *Worker) take() []*Operation {
 	return w.batch
 }
 
-// senderGroup is what groups have in common that may be joined. One sender's hits keep their order when
-// they are put back: so each group has one sender.
+// senderGroup identifies groups that may be joined. Each group has one sender, so that a sender's hits keep
+// their order when the group returns to the queue.
 type senderGroup struct {
 	model.GroupKey
 	from queue.SenderID
 }
 
-// pause waits a while, for others hold the rows.
+// pause waits a while, because other sessions have locked the rows.
 func (w *Worker) pause(ctx context.Context) {
 	enough := time.NewTimer(skippedPause)
 	defer enough.Stop()
@@ -122,11 +122,11 @@ func (w *Worker) pause(ctx context.Context) {
 	}
 }
 
-// skippedPause follows a transaction that could do nothing, since others hold the rows.
+// skippedPause is the pause after a transaction that could do nothing, because other sessions had locked the
+// rows.
 const skippedPause = 5 * time.Millisecond
 
-// remember keeps the rows that were written, and tells the memory of refusals what the
-// counters are now, before a caller hears of it.
+// remember stores the written rows and updates the memory of refusals, before any caller receives a result.
 func (w *Worker) remember(tx *transaction, batch []*Operation) {
 	watch := w.node.Stopwatch()
 	w.node.Values.Made(tx.made, watch)
@@ -156,24 +156,25 @@ func (w *Worker) remember(tx *transaction, batch []*Operation) {
 	}
 }
 
-// applyLimit bounds how long rows are held while operations are done on them; those that
-// are left have the next transaction.
+// applyLimit bounds the time for which rows are locked while operations are performed. The remaining operations
+// go to the next transaction.
 const applyLimit = 300 * time.Millisecond
 
-// customerLimit is from when on a transaction does no more operations of a customer. Views of
-// thousands of holds take milliseconds each, and others wait for the same commit.
+// customerLimit is the time after which a transaction performs no more operations of a customer. To compute the
+// state of thousands of holds takes milliseconds, and other customers wait for the same commit.
 const customerLimit = 20 * time.Millisecond
 
-// late reports whether a customer of an operation has had its time in this transaction.
+// late reports whether a customer of an operation has used up customerLimit in this transaction.
 func (w *Worker) late(o *Operation) bool {
 	return slices.ContainsFunc(o.keys, func(k model.CounterKey) bool { return w.spent[k.Customer] >= customerLimit })
 }
 
-// apply does the operations one after the other. again are operations for the next transaction:
-// they need rows that this one has not locked or read, or the time ran out.
+// apply performs the operations one after the other. again contains the operations for the next transaction:
+// operations that need rows that this transaction has not locked or read, and operations for which no time is
+// left.
 //
-// The operations of a customer whose time ran out keep their order. So one that is put off puts
-// off all later ones of its customers.
+// The operations of a customer whose time is used up keep their order. Therefore a postponed operation postpones
+// all later operations of its customers.
 func (w *Worker) apply(tx *transaction, batch []*Operation) (again []*Operation) {
 	began := w.node.Stopwatch()
 	clear(w.spent)
@@ -200,7 +201,7 @@ func (w *Worker) apply(tx *transaction, batch []*Operation) (again []*Operation)
 			w.spent[customer] += w.node.Stopwatch() - start
 		}
 		switch {
-		case errors.Is(o.doErr, errHeldRow): // the caller says how long to wait
+		case errors.Is(o.doErr, errHeldRow): // the caller decides how long to wait
 			o.waited.Store(true)
 			o.tries--
 		case errors.Is(o.doErr, errMissingRow):
@@ -221,9 +222,9 @@ func (w *Worker) apply(tx *transaction, batch []*Operation) (again []*Operation)
 	return again
 }
 
-// transactionFailed ends a transaction that failed. A transaction was rolled back if it did not come to its
-// commit, or if postgres.NotCommitted says so. Operations with ids may be sent again in any case:
-// if they were done, they find their receipts.
+// transactionFailed ends a failed transaction. The transaction was rolled back if it did not reach its commit,
+// or if postgres.NotCommitted reports so. Operations with ids may be sent again in any case, because an
+// operation that was done finds its receipt.
 func (w *Worker) transactionFailed(batch []*Operation, err error, committing bool) {
 	n := w.node
 	unknown := committing && !postgres.NotCommitted(err)
@@ -255,7 +256,7 @@ func (w *Worker) transactionFailed(batch []*Operation, err error, committing boo
 	case rolled && batch[0].alone:
 		w.logFault("the database refused an operation's statement", batch[0].keys[0], err)
 		w.fail(batch, fmt.Errorf("%w: %w", session.ErrInternal, err))
-	case rolled: // one customer's fault must not fail the others': each goes alone
+	case rolled: // one customer's fault must not fail other customers, so each operation is repeated alone
 		for _, o := range batch {
 			o.alone = true
 		}
@@ -265,8 +266,8 @@ func (w *Worker) transactionFailed(batch []*Operation, err error, committing boo
 	}
 }
 
-// archived ends a transaction of which the database refused an operation on archived usage. Each one
-// goes by itself then: the hits that came with it must not fail.
+// archived ends a transaction in which the database refused an operation on archived usage. Each operation is
+// then repeated in a transaction of its own, so that the other operations of the batch do not fail.
 func (w *Worker) archived(batch []*Operation, err error) {
 	if len(batch) == 1 {
 		w.fail(batch, fmt.Errorf("%w: %w", ErrArchived, err))
@@ -278,21 +279,22 @@ func (w *Worker) archived(batch []*Operation, err error) {
 	w.handBack(batch)
 }
 
-// duplicate reports whether a receipt was there already when it was to be written.
+// duplicate reports whether a new receipt existed already.
 func duplicate(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == "23505"
 }
 
-// tooLate reports whether a statement took too long, or waited too long for a lock. A worker waits for
-// no row that is held for long, so somebody holds the table, or the database is slow: all hits wait.
+// tooLate reports whether a statement took too long, or waited too long for a lock. A worker does not wait for a
+// row that is locked for long. Therefore another session has locked the table or the database is slow, and all
+// hits wait.
 func tooLate(err error) bool {
 	state := session.StateOf(err)
 	return state == "55P03" || state == "57014"
 }
 
-// cutOff ends or repeats what was in a transaction whose connection broke. unknown: it may have
-// been committed.
+// cutOff ends or repeats the operations of a transaction whose connection broke. unknown reports that the
+// transaction may have been committed.
 func (w *Worker) cutOff(batch []*Operation, err error, unknown bool) {
 	var again []*Operation
 	for _, o := range batch {
@@ -313,15 +315,15 @@ func (w *Worker) cutOff(batch []*Operation, err error, unknown bool) {
 	w.handBack(again)
 }
 
-// maxCuts bounds how often an operation is sent again because its connection broke.
+// maxCuts is the maximum number of times that an operation is sent again because its connection broke.
 const maxCuts = 5
 
-// maxTries bounds how often an operation is done again. More means a fault, or a row that is
-// held for very long.
+// maxTries is the maximum number of times that an operation is repeated. More attempts mean a fault, or a row
+// that is locked for very long.
 const maxTries = 50
 
-// handBack puts operations back, in front of their senders' later ones. It leaves out operations
-// whose callers left meanwhile, and ends operations with too many tries.
+// handBack returns operations to the queue, in front of later operations of their senders. It leaves out
+// operations whose callers have left, and ends operations with too many attempts.
 func (w *Worker) handBack(batch []*Operation) {
 	for _, o := range batch {
 		switch {

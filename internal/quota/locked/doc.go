@@ -1,19 +1,19 @@
-// Package locked does under locks what a lane cannot do by compare-and-swap: requests with an
-// id, refunds, reservations, imports, atomic batches, and hits that a lane handed over.
+// Package locked performs the operations that need locks, because a lane cannot perform them by
+// compare-and-swap: requests with an id, refunds, reservations, imports, atomic batches, and hits
+// that a lane has passed to the worker.
 //
-// A worker has one connection. It gathers operations, and does a batch of them in
-// one transaction:
+// A worker has one connection. It collects operations, and performs a batch of them in one
+// transaction:
 //
-//   - it locks the rows of all their counters in key order, and reads them (read.go);
-//   - it does one operation after the other on the Go model, in memory (batch.go); transaction.go is
-//     the working copy of the locked rows;
-//   - it writes the rows that changed, and commits (write.go).
+//   - The worker locks the rows of all their counters in key order, and reads the rows (read.go).
+//   - It performs one operation after the other on the Go model, in memory (batch.go). The working
+//     copy of the locked rows is in transaction.go.
+//   - It writes the changed rows, and commits (write.go).
 //
-// A request that is sent twice with its id locks the same counter twice. So the second time it
-// finds the receipt of the first.
+// A request that is sent twice with its id locks the same counter twice. Therefore the second
+// request finds the receipt of the first request.
 //
-// The package must never do an operation in part. It must never answer before the commit is
-// acknowledged. If the outcome of a commit is unknown, it sends an operation again only if all
-// of the operation has ids.
-// docs/internals/locked.md says why.
+// The package must never perform an operation in part, and must never answer before the commit is
+// acknowledged. If the outcome of a commit is unknown, the package sends an operation again only if
+// all parts of the operation have ids. docs/internals/locked.md explains the reason.
 package locked

@@ -43,7 +43,7 @@ func (w *Worker) read(pipe *session.Pipeline, batch []*Operation, now int64) (*t
 	due := make(map[model.CounterKey]bool)
 	tx.skipsLocked = w.SkipsLocked()
 	w.lock(pipe, tx, sorted(owns, model.CompareKeys), due)
-	w.lock(pipe, tx, sorted(values, model.CompareKeys), due) // only a transaction that has locked the own row writes the rows of values
+	w.lock(pipe, tx, sorted(values, model.CompareKeys), due) // a writer of these rows has locked the own row first
 	if numbered {
 		pipe.Ask(ReadNewest, nil, func(r *pgconn.ResultReader) (err error) {
 			for r.NextRow() {

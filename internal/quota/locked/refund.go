@@ -67,7 +67,8 @@ func (tx *transaction) refund(r *Refund) (out Refunded, err error) {
 	}
 	var hit *receipt
 	if r.Hit.Given() {
-		// The receipt may be of any request under the hit's id.
+		// The payload of the hit's receipt is not compared, because a refund accepts any request under the hit's
+		// id.
 		if hit, err = tx.receipt(customer, r.Hit.Key); err != nil {
 			return out, err
 		}
