@@ -9,7 +9,7 @@ import (
 
 // Adjustment is a correction of usage. It does not affect limits, except for a cap.
 type Adjustment struct {
-	Target *model.Target // of the customer's meter
+	Target *model.Target // the target of the customer's meter
 	ID     model.ID      // required
 	Cost   int64         // units, −MaxNumber … MaxNumber except 0; negative units are subtracted
 	At     int64         // the instant in whose hour the units are booked, µs since the Unix epoch; 0: now

@@ -69,7 +69,7 @@ func (w *Worker) Import(from queue.SenderID, in *Import) (wait func(ctx context.
 	}
 }
 
-// takeOver does one import.
+// takeOver performs one import.
 func (tx *transaction) takeOver(in *Import) (replayed bool, err error) {
 	t := in.Target
 	if t.Level && !in.SetsLevel {

@@ -13,7 +13,7 @@ import (
 // removes the holds that have expired by then. A missing row of an attribute value counts as untouched, and a
 // charge creates the row.
 //
-// Errors: errMissingLock, errMissingRow, errHeldRow, errMissingNumber, errMissingHour, *model.StaleError;
+// Errors: errMissingLock, errMissingRow, errHeldRow, errMissingNumber, errMissingHour, *model.StaleError, and
 // session.ErrInternal for a row that cannot be read.
 func (tx *transaction) open(t *model.Target) (counters []*lockedRow, instant int64, err error) {
 	if counters, instant, err = tx.take(t); err == nil {
@@ -64,7 +64,7 @@ func (tx *transaction) openAny(t *model.Target) (counters []*lockedRow, err erro
 	return counters, err
 }
 
-// take finds and checks the locked rows of a target's counters.
+// take returns and checks the locked rows of a target's counters.
 func (tx *transaction) take(t *model.Target) (counters []*lockedRow, instant int64, err error) {
 	if tx.node.Outdated(t) {
 		return nil, 0, &model.StaleError{}

@@ -57,7 +57,7 @@ type hours struct {
 	adjusted map[int64]int64
 }
 
-// lock adds counters to be locked.
+// lock adds counters that must be locked.
 func (o *Operation) lock(keys ...model.CounterKey) {
 	o.keys = append(o.keys, keys...)
 	slices.SortFunc(o.keys, model.CompareKeys)
@@ -124,7 +124,8 @@ func (o *Operation) decide(tx *transaction) error {
 	return nil
 }
 
-// join adds the hits of a later group on the same counters.
+// join adds the hits of a later group on the same counters. It returns false, and changes nothing, if the groups
+// must remain separate.
 func (o *Operation) join(later *Operation) bool {
 	if later.tries > 0 || o.tries > 0 || later.alone || o.alone || later.single || o.single || len(o.hits)+len(later.hits) > queue.MaxBatch {
 		return false

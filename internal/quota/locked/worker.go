@@ -147,7 +147,7 @@ func (w *Worker) logFault(what string, key model.CounterKey, err error) {
 	w.node.Log.Error(what, "customer_id", key.Customer, "meter_id", key.Meter, "error", err)
 }
 
-// pending is an operation whose caller waits for its result.
+// pending is an operation whose caller waits for the result.
 type pending[T any] struct {
 	*Operation
 	worker *Worker
