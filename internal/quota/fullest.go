@@ -42,7 +42,7 @@ WITH page AS MATERIALIZED (
 SELECT s.own, s.cut, coalesce(o.customer, 0), coalesce(o.meter, 0), coalesce(o.at, 0)
 FROM (SELECT coalesce(sum(own), 0)::bigint AS own, coalesce(bool_or(n >= $2), false) AS cut FROM shards) s LEFT JOIN own o ON true`
 
-// The rows are customers' own counters, the most recently charged counter first.
+// Latest lists customers' own counters, the most recently charged counter first.
 type Latest struct {
 	Keys   []model.CounterKey
 	Passed int64 // own counters that were looked at
