@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Audit is one change that somebody made.
+// Audit is one recorded change.
 type Audit struct {
 	ID        int64           `json:"id" doc:"The id of the entry."`
 	At        time.Time       `json:"at" doc:"The instant of the change, RFC 3339 in UTC."`
@@ -20,7 +20,7 @@ type Audit struct {
 	RequestID *string         `json:"request_id" doc:"The X-Request-Id of the request. Null for a change outside of HTTP."`
 }
 
-// Audit lists who changed what, the newest first.
+// Audit lists changes with their authors, the newest first.
 func (c *Client) Audit(ctx context.Context, query url.Values) (List[Audit], error) {
 	return get[List[Audit]](ctx, c, with(at("audit"), query))
 }

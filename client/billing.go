@@ -14,7 +14,7 @@ type ChargeRequest struct {
 	ID          string `json:"id" minLength:"1" maxLength:"255" doc:"The idempotency key. The charge is made once under this id. It is the customer's for ever."`
 }
 
-// Charge is an amount on the next invoice.
+// Charge is a one-off amount on the next invoice.
 type Charge struct {
 	Customer    string    `json:"customer" doc:"The customer's key."`
 	ID          string    `json:"id" doc:"The charge's id, from the request."`
@@ -48,7 +48,7 @@ type Credit struct {
 	At          time.Time  `json:"at" doc:"The instant at which the credit was granted by the customer's clock, RFC 3339 in UTC."`
 }
 
-// Granted is a credit that was just granted.
+// Granted is a credit at the time of its grant.
 type Granted struct {
 	Customer string `json:"customer" doc:"The customer's key."`
 	Credit
@@ -63,7 +63,7 @@ type WithdrawRequest struct {
 	ID          string `json:"id" minLength:"1" maxLength:"255" doc:"The idempotency key. The amount is withdrawn once under this id. It is the customer's for ever."`
 }
 
-// Withdrawn is the credit as it is after a part of it, or all, was taken back.
+// Withdrawn is a credit after a part of it, or all of it, was withdrawn.
 type Withdrawn struct {
 	Customer string `json:"customer" doc:"The customer's key."`
 	Credit
@@ -78,11 +78,11 @@ type Credits struct {
 	TestClock string        `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 	Balances  []Credit      `json:"balances" doc:"The credits, the newest first."`
 	Entries   []CreditEntry `json:"entries" doc:"What happened to the credits, the newest first."`
-	// NextCursor leads to older credits and older entries.
+	// NextCursor continues with older credits and older entries.
 	NextCursor *string `json:"next_cursor" doc:"The cursor of older credits and entries. Null at the end of both."`
 }
 
-// CreditEntry is how a credit came or went.
+// CreditEntry is one movement of a credit.
 type CreditEntry struct {
 	Credit      string    `json:"credit" doc:"The id of the credit."`
 	Kind        string    `json:"kind" enum:"granted,applied,returned,expired,withdrawn" doc:"What happened to the credit.\n- granted: it began.\n- applied: it paid an invoice.\n- returned: it got back what it had paid.\n- expired: what was left expired.\n- withdrawn: it was taken back, or a part of it."`
@@ -92,7 +92,7 @@ type CreditEntry struct {
 	Reason      string    `json:"reason,omitempty" doc:"The reason for a withdrawal, for people. Absent for other entries."`
 }
 
-// Account is the terms by which a customer is billed.
+// Account is a customer's billing account.
 type Account struct {
 	StartsAt    time.Time  `json:"starts_at" doc:"The instant at which billing begins, RFC 3339 in UTC. Earlier usage is never billed."`
 	TrialEndsAt *time.Time `json:"trial_ends_at" doc:"The end of the trial, RFC 3339 in UTC. Billing periods that end by then cost nothing. Null without a trial."`
@@ -149,13 +149,13 @@ type SellerRequest struct {
 	NextNumber       *int64 `json:"next_number,omitempty" minimum:"1" maximum:"999999999999999" doc:"The number of the next invoice. It may only rise. When left out, it stays as it is."`
 }
 
-// Warning is something that was written and may not come out as it should.
+// Warning reports a write that succeeded and may not have the desired effect.
 type Warning struct {
 	Field  string `json:"field" doc:"The path of the field, such as buyer.name."`
 	Detail string `json:"detail" doc:"What the PDF cannot show of the field, for people."`
 }
 
-// Seller is who sends invoices.
+// Seller is the party that issues invoices.
 type Seller struct {
 	Key          string   `json:"key" doc:"The seller's key."`
 	Name         string   `json:"name" doc:"The seller's name. Invoices of a seller without a name are held."`
@@ -174,7 +174,7 @@ type Seller struct {
 	Warnings []Warning `json:"warnings,omitempty" doc:"What the PDF cannot show as it was written. Absent if there is nothing to warn of."`
 }
 
-// Buyer is who pays.
+// Buyer is the party that pays invoices.
 type Buyer struct {
 	Name    string   `json:"name" doc:"The buyer's name. It may be empty."`
 	Address []string `json:"address" doc:"The lines of the address."`
@@ -182,7 +182,7 @@ type Buyer struct {
 	TaxID   string   `json:"tax_id,omitempty" doc:"The tax number, such as DE123456789, printed on invoices. Absent if none was written."`
 }
 
-// TaxRate is one tax that an invoice bears. Percent is a decimal from 0 to 100.
+// TaxRate is one tax of an invoice. Percent is a decimal number from 0 to 100.
 type TaxRate struct {
 	Name      string `json:"name" doc:"The name of the tax, such as VAT."`
 	Percent   string `json:"percent" doc:"The rate in percent, a decimal from 0 to 100 with at most 6 digits after the point, such as 8.875."`
@@ -190,7 +190,7 @@ type TaxRate struct {
 	Note      string `json:"note,omitempty" maxLength:"200" doc:"A note that is printed beside the tax, such as the ground of a reverse charge."`
 }
 
-// Account reads how a customer is billed.
+// Account reads a customer's billing account.
 func (c *Client) Account(ctx context.Context, customer string) (Account, error) {
 	return get[Account](ctx, c, at("customers", customer, "billing"))
 }

@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// A Client sends requests to quotad. It is safe for concurrent use. An error is a *Problem where
-// quotad answered with one. Numbers of features and of other free members are json.Number.
+// A Client sends requests to quotad. It is safe for concurrent use. If quotad answers with a problem document,
+// the error is a *Problem. Numbers in features and other free-form members are json.Number.
 type Client struct {
 	BaseURL    string       // such as https://quotad.example.com
 	Key        string       // sent with each request; empty: none is
 	HTTPClient *http.Client // nil: http.DefaultClient
 }
 
-// Do sends a request that has no method of its own. Every part of path is percent-encoded, and path
-// holds the query. The body is in as JSON; []byte is sent as it is, and nil means no body. The answer
-// is decoded into out; *[]byte takes the answer as it is, and nil means that the answer is not read.
+// Do sends a request that has no method of its own. path includes the query, and every part of path must be
+// percent-encoded. The body is in, encoded as JSON; a []byte is sent unchanged, and nil means no body. The
+// answer is decoded into out; a *[]byte receives the answer unchanged, and nil discards the answer.
 func (c *Client) Do(ctx context.Context, method, path string, header http.Header, in, out any) (http.Header, error) {
 	body, err := encode(in)
 	if err != nil {
@@ -78,25 +78,25 @@ func decode(raw []byte, out any) error {
 	return d.Decode(out)
 }
 
-// get reads what is at a path of the API.
+// get sends a GET request and decodes the answer.
 func get[T any](ctx context.Context, c *Client, path string) (out T, err error) {
 	_, err = c.Do(ctx, http.MethodGet, path, nil, nil, &out)
 	return out, err
 }
 
-// tagged is get with the entity tag of what was read, as the header ETag has it.
+// tagged is get, and also returns the entity tag of the answer as in the header ETag.
 func tagged[T any](ctx context.Context, c *Client, path string) (out T, etag string, err error) {
 	header, err := c.Do(ctx, http.MethodGet, path, nil, nil, &out)
 	return out, header.Get("ETag"), err
 }
 
-// post sends in to a path of the API.
+// post sends in to a path with POST.
 func post[T any](ctx context.Context, c *Client, path string, in any) (out T, err error) {
 	_, err = c.Do(ctx, http.MethodPost, path, nil, in, &out)
 	return out, err
 }
 
-// put writes in to a path of the API.
+// put sends in to a path with PUT.
 func put[T any](ctx context.Context, c *Client, path string, in any) (out T, err error) {
 	_, err = c.Do(ctx, http.MethodPut, path, nil, in, &out)
 	return out, err
@@ -107,7 +107,7 @@ func (c *Client) remove(ctx context.Context, path string) error {
 	return err
 }
 
-// at is the path of these names.
+// at returns the path that consists of these names.
 func at(names ...string) string {
 	var path strings.Builder
 	path.WriteString("/v1")
@@ -117,7 +117,7 @@ func at(names ...string) string {
 	return path.String()
 }
 
-// with is a path with parameters.
+// with returns a path with query parameters.
 func with(path string, query url.Values) string {
 	if len(query) == 0 {
 		return path
@@ -125,8 +125,8 @@ func with(path string, query url.Values) string {
 	return path + "?" + query.Encode()
 }
 
-// IfMatch is the header of a request that replaces what has this entity tag. Without one, the
-// request writes only what is not there yet.
+// IfMatch returns the header of a request that replaces the version with this entity tag. If the tag is empty,
+// the request writes only what does not exist yet.
 func IfMatch(etag string) http.Header {
 	if etag == "" {
 		return http.Header{"If-None-Match": {"*"}}

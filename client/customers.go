@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Customer is who is limited and billed.
+// Customer is a party that is limited and billed.
 type Customer struct {
 	Key              string            `json:"key" doc:"The customer's key."`
 	Name             string            `json:"name" doc:"The customer's name, for people. It may be empty."`
@@ -31,7 +31,7 @@ type SuspensionRequest struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"200" doc:"The reason for the suspension, for people. The customer sees it in the portal."`
 }
 
-// Suspension is the time in which a customer's hits and reservations are refused.
+// Suspension is a period in which a customer's hits and reservations are refused.
 type Suspension struct {
 	Reason string    `json:"reason" doc:"The reason for the suspension, for people. The customer sees it in the portal."`
 	At     time.Time `json:"at" doc:"The start of the suspension by PostgreSQL's clock, RFC 3339 in UTC."`
@@ -55,7 +55,7 @@ type ScheduledChangeRequest struct {
 	When        string `json:"when,omitempty" enum:"period_end,base_end" doc:"What the change waits for: the end of the running billing period, or that of all the periods that its base price is for. When left out, the latter where the base price is for more periods than one."`
 }
 
-// ScheduledChange is the plan that a customer will be on.
+// ScheduledChange is a customer's future plan.
 type ScheduledChange struct {
 	Plan        string    `json:"plan" doc:"The key of the plan that the customer will be on."`
 	PlanVersion int       `json:"plan_version" doc:"The number of the plan version that would be in force now."`
@@ -70,7 +70,7 @@ type PreviewRequest struct {
 	EndsAt      *string `json:"ends_at,omitempty" doc:"When billing would end: an instant, period_end, or base_end, as in PUT /v1/customers/{key}/billing. It stands alone."`
 }
 
-// Preview is what a change would make.
+// Preview is the result that a change would have.
 type Preview struct {
 	At       time.Time    `json:"at" doc:"The instant from which the change counts by the customer's clock, RFC 3339 in UTC."`
 	Invoice  *Invoice     `json:"invoice" doc:"The draft of the billing period that ends at that instant, with the usage so far. Null: no period ends there, or its invoice is empty."`
@@ -99,7 +99,7 @@ type OverrideRequest struct {
 	Reason    string     `json:"reason,omitempty" maxLength:"200" doc:"The reason for the override, for people who read the list and the audit."`
 }
 
-// Override is a limit of one customer, instead of the plan's.
+// Override is a limit of a single customer that replaces the plan's limit.
 type Override struct {
 	Name      string     `json:"name" doc:"The limit's name."`
 	Limit     int64      `json:"limit" doc:"The limit's units for this customer, in place of the plan's."`
@@ -110,7 +110,7 @@ type Override struct {
 	TestClock string     `json:"test_clock,omitempty" doc:"The key of the test clock that the customer lives by. Absent in real time."`
 }
 
-// RefusalPeriod is a time in which a limit refused a customer's hits.
+// RefusalPeriod is a period in which a limit refused a customer's hits.
 type RefusalPeriod struct {
 	Limit      string     `json:"limit" doc:"The limit's name."`
 	Meter      string     `json:"meter" doc:"The meter's key."`
@@ -120,7 +120,7 @@ type RefusalPeriod struct {
 	AdmittedAt *time.Time `json:"admitted_at" doc:"The instant at which the last hit would have been admitted, if nothing else had happened. Null means never."`
 }
 
-// OpenReservation is an open reservation as a list shows it.
+// OpenReservation is an open reservation in a list.
 type OpenReservation struct {
 	ID         string            `json:"id" doc:"The reservation's id. Commit or release the reservation by it."`
 	Meter      string            `json:"meter" doc:"The meter's key."`
@@ -146,7 +146,7 @@ func (c *Client) ArchiveCustomer(ctx context.Context, key string) error {
 	return c.remove(ctx, at("customers", key))
 }
 
-// Suspend has a customer's hits and reservations refused.
+// Suspend suspends a customer, whose hits and reservations are then refused.
 func (c *Client) Suspend(ctx context.Context, customer string, in SuspensionRequest) (Suspension, error) {
 	return put[Suspension](ctx, c, at("customers", customer, "suspension"), in)
 }
@@ -156,32 +156,32 @@ func (c *Client) Resume(ctx context.Context, customer string) error {
 	return c.remove(ctx, at("customers", customer, "suspension"))
 }
 
-// RequestPlan tells by an event that a customer asks for another plan. It changes nothing else.
+// RequestPlan raises an event that reports a customer's request for another plan. It changes nothing else.
 func (c *Client) RequestPlan(ctx context.Context, customer string, in PlanRequestRequest) (PlanRequest, error) {
 	return post[PlanRequest](ctx, c, at("customers", customer, "plan-requests"), in)
 }
 
-// PlanRequests lists the plans that a customer asked for, but for its present one: the newest 100.
+// PlanRequests lists the newest 100 plans that a customer requested, without the customer's present plan.
 func (c *Client) PlanRequests(ctx context.Context, customer string) (List[PlanRequest], error) {
 	return get[List[PlanRequest]](ctx, c, at("customers", customer, "plan-requests"))
 }
 
-// ScheduleChange has a customer change to another plan at the end of a billing period.
+// ScheduleChange changes a customer to another plan at the end of a billing period.
 func (c *Client) ScheduleChange(ctx context.Context, customer string, in *ScheduledChangeRequest) (ScheduledChange, error) {
 	return put[ScheduledChange](ctx, c, at("customers", customer, "scheduled-change"), in)
 }
 
-// ScheduledChange reads the change of plan that waits.
+// ScheduledChange reads a customer's scheduled change of plan.
 func (c *Client) ScheduledChange(ctx context.Context, customer string) (ScheduledChange, error) {
 	return get[ScheduledChange](ctx, c, at("customers", customer, "scheduled-change"))
 }
 
-// DropScheduledChange takes the change of plan that waits away.
+// DropScheduledChange removes a customer's scheduled change of plan.
 func (c *Client) DropScheduledChange(ctx context.Context, customer string) error {
 	return c.remove(ctx, at("customers", customer, "scheduled-change"))
 }
 
-// Preview says what a change would make. Nothing is written.
+// Preview returns the result that a change would have, and writes nothing.
 func (c *Client) Preview(ctx context.Context, customer string, in PreviewRequest) (Preview, error) {
 	return post[Preview](ctx, c, at("customers", customer, "preview"), in)
 }
@@ -196,7 +196,7 @@ func (c *Client) DeleteOverride(ctx context.Context, customer, limit string) err
 	return c.remove(ctx, at("customers", customer, "overrides", limit))
 }
 
-// Refusals lists when limits refused a customer's hits, the newest first.
+// Refusals lists the periods in which limits refused a customer's hits, the newest first.
 func (c *Client) Refusals(ctx context.Context, customer string, query url.Values) (List[RefusalPeriod], error) {
 	return get[List[RefusalPeriod]](ctx, c, with(at("customers", customer, "refusals"), query))
 }

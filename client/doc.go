@@ -1,9 +1,9 @@
-// Package client owns what the API and its clients say to each other: the bodies of requests and
-// answers, and problems. A Client sends the requests.
+// Package client owns the shared types of the API and its clients: the bodies of requests and answers, and
+// problem documents. A Client sends the requests.
 //
-// It imports the standard library only, and knows nothing of how quotad works. The tags of its
+// The package imports the standard library only, and does not depend on quotad's internals. The tags of its
 // types are the source of the OpenAPI document.
 //
-// The calls stand beside their types, so that a caller has one package. The pure rooms of quotad
-// that take their words from here therefore link net/http, and call nothing of it.
+// The calls are in the same package as their types, so that a caller needs one package. Pure packages of quotad
+// that use the types therefore link net/http without calling it.
 package client

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Draft is a plan that is not published.
+// Draft is a plan that has not been published.
 type Draft struct {
 	Key           string          `json:"key" doc:"The plan's key."`
 	BasedOn       int             `json:"based_on" doc:"The version of the plan that the draft was begun on. 0: the plan did not exist."`
@@ -23,7 +23,7 @@ type CompareRequest struct {
 	Customer *string `json:"customer,omitempty" minLength:"1" maxLength:"200" doc:"Only this customer, whatever plan it is on. When left out, the 1,000 customers on the plan with the most units."`
 }
 
-// Compare is what the plan in force and its draft make of past usage.
+// Compare is the effect of a plan and of its draft on past usage.
 type Compare struct {
 	From      time.Time     `json:"from" doc:"The start of the usage that is compared, RFC 3339 in UTC: 30 days before to, or later if older months were archived."`
 	To        time.Time     `json:"to" doc:"The exclusive end of the usage that is compared: the start of the running hour, RFC 3339 in UTC."`
@@ -39,19 +39,19 @@ type Compare struct {
 	Notes     []CompareNote `json:"notes" doc:"Notes on what the numbers leave open."`
 }
 
-// CompareNote is what the numbers leave open.
+// CompareNote is a limitation of the numbers.
 type CompareNote struct {
 	Name string `json:"name" enum:"retries,billed,time,others,spread,bounds,unknown" doc:"The name of the note. It never changes, so clients may branch on it."`
 	Text string `json:"text" doc:"The note, for people."`
 }
 
-// CompareRange bounds a number.
+// CompareRange is a range that contains a number.
 type CompareRange struct {
 	Least int64 `json:"least" doc:"The least that the number may be."`
 	Most  int64 `json:"most" doc:"The most that the number may be. It equals least if the number is exact."`
 }
 
-// CompareSide is what one plan makes of the usage.
+// CompareSide is the effect of one of the two plans.
 type CompareSide struct {
 	Refused   CompareRange  `json:"refused" doc:"Units that would be refused."`
 	Customers CompareRange  `json:"customers_refused" doc:"Customers with a refusal."`
@@ -66,7 +66,7 @@ type CompareRow struct {
 	Draft   *CompareCell `json:"draft,omitempty" doc:"The outcome of the limit in the draft. Absent if the draft does not have the limit."`
 }
 
-// CompareCell is what a limit of one plan makes of the usage.
+// CompareCell is the effect of a limit of one plan.
 type CompareCell struct {
 	How       string       `json:"how" enum:"by_hour,spread,bounds,unknown,admits" doc:"How the limit was played:\n- by_hour: from the hours of usage, exact for hits of one unit.\n- spread: from the hours of usage, with the units of each spread evenly.\n- bounds: only a least and a most is known, since usage is stored by the hour.\n- unknown: it cannot be known from hours, as of an allocation.\n- admits: the limit is soft or a shadow, and refuses nothing."`
 	Refused   CompareRange `json:"refused" doc:"Units that would be refused."`
@@ -79,7 +79,7 @@ type PlayRequest struct {
 	Traffic Traffic `json:"traffic" doc:"The hits that are played, as a pattern."`
 }
 
-// Traffic says when hits come. The patterns are laid out by a window.
+// Traffic specifies when hits arrive. The length of the patterns is a window.
 type Traffic struct {
 	Pattern string        `json:"pattern" enum:"steady,bursts,edge,own" doc:"When hits come, beside the steady ones:\n- steady: no others.\n- bursts: bursts, each much shorter than a window.\n- edge: a burst on each side of the edge between two windows.\n- own: those of hits, and no others."`
 	Window  string        `json:"window" doc:"The length by which the pattern is laid out, a duration such as 1m. Best the window of a limit."`
@@ -96,13 +96,13 @@ type TrafficHits struct {
 	Cost int64 `json:"cost" required:"false" minimum:"1" maximum:"999999999999999" default:"1" doc:"Units of the hit."`
 }
 
-// Plays are the plays of a draft and of the plan in force.
+// Plays contains a play of the draft and a play of the plan in force.
 type Plays struct {
 	Draft   Play  `json:"draft" doc:"The hits through the draft."`
 	InForce *Play `json:"in_force,omitempty" doc:"The same hits through the newest version of the plan. Left out where there is none."`
 }
 
-// Play is what limits make of traffic.
+// Play is the result of traffic that was sent through limits.
 type Play struct {
 	LengthUS      int64       `json:"length_us" doc:"How long the play lasts, in microseconds."`
 	Admitted      PlaySum     `json:"admitted" doc:"The hits that were admitted."`
@@ -120,7 +120,7 @@ type PlaySum struct {
 	Units int64 `json:"units" doc:"The sum of their costs, in units."`
 }
 
-// PlayedHit is what became of a hit.
+// PlayedHit is the result of one hit.
 type PlayedHit struct {
 	AtUS         int64  `json:"at_us" doc:"Microseconds since the start of the play."`
 	Cost         int64  `json:"cost" doc:"Units of the hit."`
@@ -128,7 +128,7 @@ type PlayedHit struct {
 	RetryAfterMS *int64 `json:"retry_after_ms" doc:"Of a refusal, the wait in milliseconds after which the hit would be admitted. Null means never."`
 }
 
-// PlayLimit is what a limit did.
+// PlayLimit is the result of one limit.
 type PlayLimit struct {
 	Name      string  `json:"name" doc:"The limit's name."`
 	Algorithm string  `json:"algorithm" doc:"The limit's algorithm, as in the plan: fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency."`
@@ -149,8 +149,8 @@ func (c *Client) Draft(ctx context.Context, plan string) (Draft, string, error) 
 	return tagged[Draft](ctx, c, at("plans", plan, "draft"))
 }
 
-// PutDraft stores a draft: a PlanInput, or JSON of one. etag is that of the draft that it replaces;
-// empty: there is none. rebase begins the draft again on the plan's newest version.
+// PutDraft stores a draft, which is a PlanInput or its JSON. etag is the entity tag of the draft that is
+// replaced, or empty if there is no draft yet. rebase bases the draft on the plan's newest version.
 func (c *Client) PutDraft(ctx context.Context, plan, etag string, rebase bool, draft any) error {
 	query := url.Values{}
 	if rebase {
@@ -165,7 +165,7 @@ func (c *Client) DeleteDraft(ctx context.Context, plan string) error {
 	return c.remove(ctx, at("plans", plan, "draft"))
 }
 
-// PlayDraft plays hits through a draft.
+// PlayDraft sends simulated traffic through a draft.
 func (c *Client) PlayDraft(ctx context.Context, plan string, in *PlayRequest) (Plays, error) {
 	return post[Plays](ctx, c, at("plans", plan, "draft", "play"), in)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Event is something that happened.
+// Event is an entry of the feed.
 type Event struct {
 	ID        int64           `json:"id" doc:"The event's id. Ids rise, and no event appears later with a lower id than an event that was shown."`
 	Type      string          `json:"type" doc:"The type of the event, such as invoice.paid. The guide's page on events lists all types."`
@@ -17,7 +17,7 @@ type Event struct {
 	Data      json.RawMessage `json:"data" doc:"The subject of the event. Its members are as GET shows them, and each type of event has some of them."`
 }
 
-// EventData is what an event says. Each type has some of these.
+// EventData contains the details of an event. Each type of event has some of these members.
 type EventData struct {
 	ID     string `json:"id,omitempty" doc:"The id of the invoice, the credit or the webhook. Of a payment's event, the id of the invoice. Absent for a credit of an erased customer."`
 	Number string `json:"number,omitempty" doc:"The number of the invoice, if it is finalized."`
@@ -58,20 +58,20 @@ type EventData struct {
 	PlanAt      *time.Time `json:"at,omitempty" doc:"Of customer.change_dropped: the instant from which the plan would have counted, RFC 3339 in UTC."`
 }
 
-// EventNote is a credit note that an event tells of.
+// EventNote is the credit note of an event.
 type EventNote struct {
 	ID         string `json:"id" doc:"The id of the credit note."`
 	Number     string `json:"number" doc:"The number of the credit note."`
 	TotalMinor int64  `json:"total_minor" doc:"The total of the credit note with taxes, in minor units. It is below 0."`
 }
 
-// EventPlan is a version of a plan that an event tells of.
+// EventPlan is the plan version of an event.
 type EventPlan struct {
 	Plan        string `json:"plan" doc:"The plan's key."`
 	PlanVersion int    `json:"plan_version" doc:"The number of the plan version."`
 }
 
-// Events lists what happened, in the order of the ids.
+// Events lists events in the order of their ids.
 func (c *Client) Events(ctx context.Context, query url.Values) (List[Event], error) {
 	return get[List[Event]](ctx, c, with(at("events"), query))
 }

@@ -35,7 +35,7 @@ type RefundRequest struct {
 	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, required here or as the header Idempotency-Key. The refund is done once, however often it is sent with this id."`
 }
 
-// Refund is the answer of a refund.
+// Refund is the answer to a refund.
 type Refund struct {
 	Customer  string       `json:"customer" doc:"The customer's key."`
 	Meter     string       `json:"meter" doc:"The meter's key."`
@@ -57,7 +57,7 @@ type ReservationRequest struct {
 	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, here or as the header Idempotency-Key. The units are reserved once, however often the request is sent with this id."`
 }
 
-// Reservation is the answer of a reservation that was made.
+// Reservation is the answer to a successful reservation.
 type Reservation struct {
 	ID           string       `json:"id" doc:"The reservation's id. Commit or release the reservation by it."`
 	ExpiresAt    time.Time    `json:"expires_at" doc:"The instant from which the held units count no more by the customer's clock, RFC 3339 in UTC."`
@@ -78,7 +78,7 @@ type CommitRequest struct {
 	Overrun bool  `json:"overrun,omitempty" default:"false" doc:"The units have been spent already. All of them are charged and booked, past hard limits too. Such a limit says exceeded, and refuses until enough has come back."`
 }
 
-// Commit is the answer of a commit.
+// Commit is the answer to a commit.
 type Commit struct {
 	ID        string       `json:"id" doc:"The reservation's id."`
 	Customer  string       `json:"customer" doc:"The customer's key."`
@@ -92,7 +92,7 @@ type Commit struct {
 	Limits    []LimitState `json:"limits" doc:"The limits as they stand after the commit."`
 }
 
-// NoRoom is the problem of a commit that does not fit.
+// NoRoom is the problem of a commit whose cost does not fit into a limit.
 type NoRoom struct {
 	Type        string       `json:"type" doc:"The type of the problem, a path of this server. The page there documents the problem."`
 	Title       string       `json:"title" doc:"The title of the problem type, for people. It is the same for all problems of the type."`
@@ -118,7 +118,7 @@ type ImportLine struct {
 	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit: they name the buckets of limits per attribute."`
 }
 
-// Import is what came of an import.
+// Import is the result of an import.
 type Import struct {
 	Errors   []ImportError `json:"errors" doc:"All lines that were not done, in their order."`
 	Lines    int64         `json:"lines" doc:"Lines that were read, without blank ones. The sum of imported, replayed and failed."`
@@ -138,7 +138,7 @@ type ImportError struct {
 	Field  string `json:"field,omitempty" doc:"The member of the line that is wrong. If several are wrong, the first. The detail names more."`
 }
 
-// Decision is the answer of a hit that was admitted.
+// Decision is the answer to an admitted hit.
 type Decision struct {
 	Allowed      bool         `json:"allowed" doc:"Always true, because a hit that is refused is answered with a Refusal."`
 	Customer     string       `json:"customer" doc:"The customer's key."`
@@ -152,7 +152,7 @@ type Decision struct {
 	Limits       []LimitState `json:"limits" doc:"The limits of the meter after the decision, in the plan's order. Empty if the meter has no limits."`
 }
 
-// Refusal is a problem document and a decision in one.
+// Refusal is both a problem document and the decision about a refused hit.
 type Refusal struct {
 	Type             string       `json:"type" doc:"The type of the problem, a URI of IANA's registry for an exceeded quota."`
 	Title            string       `json:"title" doc:"The title of the problem type, for people: Quota exceeded."`
@@ -172,7 +172,7 @@ type Refusal struct {
 	Limits           []LimitState `json:"limits" doc:"The limits of the meter as they judged the request, in the plan's order."`
 }
 
-// LimitState is what is said of one limit.
+// LimitState is the state of one limit.
 type LimitState struct {
 	Name         string     `json:"name" doc:"The limit's name."`
 	Algorithm    string     `json:"algorithm" doc:"The limit's algorithm, as in the plan: fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency."`

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Projection is what an invoice would come to.
+// Projection is the estimated total of an invoice.
 type Projection struct {
 	Lines          []Line `json:"lines" doc:"The lines of the invoice, with the projected quantities."`
 	SubtotalMinor  int64  `json:"subtotal_minor" doc:"The sum of the lines, in minor units."`
@@ -29,7 +29,7 @@ type Tax struct {
 	Note      string `json:"note,omitempty" doc:"A note that is printed beside the tax. Absent if none was written."`
 }
 
-// SellerOnPaper is a seller as an invoice names it.
+// SellerOnPaper is the seller in the form in which an invoice shows it.
 type SellerOnPaper struct {
 	Key     string   `json:"key" doc:"The seller's key."`
 	Name    string   `json:"name" doc:"The seller's name."`
@@ -72,13 +72,13 @@ type Line struct {
 	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment, the key of the test clock that the customer lives by. Else absent."`
 }
 
-// LineLevel is the level that a line bills.
+// LineLevel is the billed level of a line.
 type LineLevel struct {
 	By    string `json:"by" enum:"average,peak,last" doc:"The level of the billing period that is billed."`
 	Exact string `json:"exact" doc:"The level in units, a decimal number with 6 digits after the point."`
 }
 
-// BilledBefore is what was billed of a line before it was corrected.
+// BilledBefore is the amount that was billed for a line before its correction.
 type BilledBefore struct {
 	Quantity      int64 `json:"quantity" doc:"The units of the corrected line, with all corrections before this one."`
 	AmountMinor   int64 `json:"amount_minor" doc:"What the corrected line and all corrections before this one came to, in minor units."`
@@ -135,7 +135,7 @@ type Invoice struct {
 	Projection *Projection `json:"projection,omitempty" doc:"What an upcoming invoice comes to if usage goes on at its pace so far, when the request asks for it. Caps and hard limits stop the projection. Absent while the period is too young."`
 }
 
-// Payment is what was paid of an invoice at once.
+// Payment is one payment of an invoice.
 type Payment struct {
 	N           int       `json:"n" doc:"The payment's number among the invoice's payments, from 1. The number never changes."`
 	At          time.Time `json:"at" doc:"The instant at which the payment was noted by the customer's clock, RFC 3339 in UTC."`
@@ -147,7 +147,7 @@ type Payment struct {
 	Reason     string     `json:"reversal_reason,omitempty" doc:"The reason why the payment was reversed, for people. Absent if the payment counts."`
 }
 
-// NoteMoney is where the total of a credit note went.
+// NoteMoney shows how the total of a credit note was returned.
 type NoteMoney struct {
 	OpenMinor     int64 `json:"open_minor" doc:"The part by which less is owed of the invoice, in minor units."`
 	CreditsMinor  int64 `json:"credits_minor" doc:"The part that became a credit of kind carried, in minor units."`
@@ -182,7 +182,7 @@ type NoteRequest struct {
 	ID     string     `json:"id" minLength:"1" maxLength:"255" doc:"The idempotency key. The credit note is made once under this id. It is the customer's for ever."`
 }
 
-// NoteLine is what is credited of one line.
+// NoteLine is the credited amount of one line.
 type NoteLine struct {
 	N           int   `json:"n" minimum:"1" doc:"The number of the invoice's line."`
 	AmountMinor int64 `json:"amount_minor" minimum:"1" doc:"The amount to credit in minor units. As in the line's amount, exclusive taxes come on top."`
@@ -196,7 +196,7 @@ type LineUsage struct {
 	NextCursor  *string          `json:"next_cursor" doc:"The cursor of the next page. Hours come first, and then adjustments. Null on the last page: then all pages together add up to the line's quantity."`
 }
 
-// LineHour is one hour of it.
+// LineHour is one hour of a line's usage.
 type LineHour struct {
 	Start    time.Time `json:"start" doc:"The start of the hour, RFC 3339 in UTC. An hour is cut where a billing period starts."`
 	Admitted int64     `json:"admitted" doc:"Units that were admitted in the hour."`
@@ -210,8 +210,8 @@ type LineAdjustment struct {
 	Reason string    `json:"reason" doc:"The reason for the adjustment, for people."`
 }
 
-// TierLine is what one tier adds to a line. Amount is an exact decimal in major units, with the
-// tier's flat price in it.
+// TierLine is the share of one tier in a line. Amount is an exact decimal number in major units and includes the
+// tier's flat price.
 type TierLine struct {
 	UpTo      *int64  `json:"up_to" doc:"The last unit of the tier, counted after the included units. Null for the last tier."`
 	Quantity  Units   `json:"quantity"`
@@ -220,8 +220,8 @@ type TierLine struct {
 	FlatPrice *string `json:"flat_price" doc:"The flat price of the tier, a decimal number in major units. Null if the tier has none."`
 }
 
-// Units is a decimal number of units: "12" of a meter that counts what passes, and "3.500000", with 6 digits after the point, of a
-// level meter. In JSON, the former is a number and the latter is a string.
+// Units is a decimal number of units. The units of most meters are whole, such as 12, and are a number in JSON.
+// The units of a level meter have 6 digits after the point, such as "3.500000", and are a string in JSON.
 type Units string
 
 // MarshalJSON writes the number or the string.
@@ -263,19 +263,19 @@ func (c *Client) LineUsage(ctx context.Context, id string, line int, query url.V
 	return get[LineUsage](ctx, c, with(at("invoices", id, "lines", strconv.Itoa(line), "usage"), query))
 }
 
-// FinalizeInvoice makes a draft final.
+// FinalizeInvoice finalizes a draft.
 func (c *Client) FinalizeInvoice(ctx context.Context, id string) error {
 	_, err := c.Do(ctx, http.MethodPost, at("invoices", id, "finalize"), nil, nil, nil)
 	return err
 }
 
-// PayInvoice notes what was paid of an invoice, and returns the invoice as it is then. With an id in
-// the request it may be sent again: the payment is noted once.
+// PayInvoice records a payment of an invoice and returns the invoice with the payment. If the request contains
+// an id and is sent again, the payment is recorded once.
 func (c *Client) PayInvoice(ctx context.Context, id string, in PayRequest) (Invoice, error) {
 	return post[Invoice](ctx, c, at("invoices", id, "pay"), in)
 }
 
-// InvoiceFile reads an invoice as html, pdf or csv. The header says its type.
+// InvoiceFile reads an invoice as html, pdf or csv. The returned header contains the media type.
 func (c *Client) InvoiceFile(ctx context.Context, id, ext string) (file []byte, header http.Header, err error) {
 	header, err = c.Do(ctx, http.MethodGet, at("invoices", id+"."+ext), nil, nil, &file)
 	return file, header, err

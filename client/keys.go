@@ -13,7 +13,7 @@ type KeyRequest struct {
 	ExpiresAt *time.Time `json:"expires_at,omitzero" nullable:"true" doc:"The instant at which the key stops working, RFC 3339. If null or absent, the key does not expire."`
 }
 
-// Key is a key of the API, without its secret.
+// Key is an API key without its secret.
 type Key struct {
 	ID        string     `json:"id" doc:"The key's id, which is not secret. Revoke the key by it."`
 	Name      string     `json:"name" doc:"A name for people."`
@@ -23,7 +23,7 @@ type Key struct {
 	UsedOn    *string    `json:"used_on" format:"date" doc:"The day of the key's last use in UTC. Null if the key was not used yet. The day lags by some seconds."`
 }
 
-// NewKey is a key that was just made, with its secret.
+// NewKey is a new API key with its secret.
 type NewKey struct {
 	Key
 	Secret string `json:"secret" doc:"The key to send. The secret is shown once."`
@@ -44,17 +44,17 @@ type Portal struct {
 	ExpiresAt time.Time `json:"expires_at" doc:"The instant at which the link stops working, RFC 3339 in UTC."`
 }
 
-// Keys lists the keys.
+// Keys lists the API keys.
 func (c *Client) Keys(ctx context.Context, query url.Values) (List[Key], error) {
 	return get[List[Key]](ctx, c, with(at("keys"), query))
 }
 
-// RevokeKey ends a key.
+// RevokeKey revokes an API key.
 func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	return c.remove(ctx, at("keys", id))
 }
 
-// OpenPortal makes a link into a customer's portal.
+// OpenPortal creates a link into a customer's portal.
 func (c *Client) OpenPortal(ctx context.Context, in *PortalRequest) (Portal, error) {
 	return post[Portal](ctx, c, at("portal-sessions"), in)
 }

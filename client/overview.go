@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Overview is how the service is. Parts that could not be read are nil, and Failed names them.
+// Overview is the state of the service. Parts that could not be read are nil, and Failed names them.
 type Overview struct {
 	At        time.Time  `json:"at" doc:"The instant at which this was read, RFC 3339 in UTC. A node reads it at most every 2 seconds."`
 	Concerns  []Concern  `json:"concerns" doc:"What somebody should look at."`
@@ -17,13 +17,13 @@ type Overview struct {
 	Books     Books      `json:"books" doc:"The outcome of the last check of the books, and invoices that need attention."`
 }
 
-// Concern is what somebody should look at.
+// Concern is a condition that needs attention.
 type Concern struct {
 	Name string `json:"name" enum:"node_silent,node_degraded,database_read_only,connections,old_transaction,books_disagree,billing_blocked,invoices_overdue,seller_without_name" doc:"The name of the concern. It never changes, so clients may branch on it."`
 	Text string `json:"text" doc:"The concern, for people."`
 }
 
-// Decisions are how many hits and reservations were decided.
+// Decisions are the numbers of decided hits and reservations.
 type Decisions struct {
 	PerSecond string  `json:"per_second" doc:"What all nodes together decided a second, on average of recent: a decimal number."`
 	Seconds   int64   `json:"seconds" doc:"How long recent is: one to two minutes."`
@@ -32,14 +32,14 @@ type Decisions struct {
 	Day       Decided `json:"day" doc:"The last 24 hours, from the start of a minute on."`
 }
 
-// Decided is how many were decided since an instant.
+// Decided is the number of decisions since an instant.
 type Decided struct {
 	From     time.Time `json:"from" doc:"The start of the time that is counted, RFC 3339 in UTC. The time goes on until now."`
 	Admitted int64     `json:"admitted" doc:"The number of hits and reservations that were admitted."`
 	Refused  int64     `json:"refused" doc:"The number of hits and reservations that were refused."`
 }
 
-// Node is a node that serves on the database.
+// Node is a node that serves the database's customers.
 type Node struct {
 	Name      string    `json:"name" doc:"The name of the node: its machine and its port."`
 	Version   string    `json:"version" doc:"The version of quotad that the node runs."`
@@ -50,7 +50,7 @@ type Node struct {
 	PerSecond string    `json:"per_second" doc:"The hits and reservations that the node decided per second, on average of recent: a decimal number."`
 }
 
-// Fullest are the customers whose limits are the fullest.
+// Fullest lists the customers whose limits are nearest to exhaustion.
 type Fullest struct {
 	AsOf     time.Time `json:"as_of" doc:"The instant at which the fullest limits were found, RFC 3339 in UTC."`
 	Counters int64     `json:"counters" doc:"Counters that were looked at: one for each customer and meter."`
@@ -59,7 +59,7 @@ type Fullest struct {
 	Items    []Full    `json:"items" maxItems:"10" doc:"The fullest limit of each customer, the fullest first."`
 }
 
-// Full is the fullest limit of a customer.
+// Full is the limit of a customer that is nearest to exhaustion.
 type Full struct {
 	Customer string `json:"customer" doc:"The customer's key."`
 	Name     string `json:"name" doc:"The customer's name."`
@@ -71,7 +71,7 @@ type Full struct {
 	Percent  int64  `json:"percent" doc:"The part of the limit that is used, in percent and rounded down. Above 100 if a soft limit is exceeded."`
 }
 
-// Database is how the database is.
+// Database is the state of the database.
 type Database struct {
 	Version             string     `json:"version" doc:"The version of PostgreSQL."`
 	SizeBytes           int64      `json:"size_bytes" doc:"The size of the database on disk, in bytes."`
@@ -83,7 +83,7 @@ type Database struct {
 	OldestTransactionAt *time.Time `json:"oldest_transaction_at" doc:"When the oldest open transaction began, as far as the role may see. Null: none is open."`
 }
 
-// Books is whether the books agree.
+// Books is the result of the last reconciliation.
 type Books struct {
 	CheckedAt        *time.Time `json:"checked_at" doc:"When one of the nodes was last asked GET /v1/reconcile. Null: not since they started."`
 	Disagreeing      []string   `json:"disagreeing" doc:"The checks that found a row then."`
@@ -91,13 +91,13 @@ type Books struct {
 	BlockedCustomers int64      `json:"blocked_customers" doc:"Customers whose billing period cannot be closed, or whose invoice cannot be finalized."`
 }
 
-// Health is whether a node serves.
+// Health reports whether a node serves requests.
 type Health struct {
 	Status string `json:"status" enum:"ok,ready,degraded" doc:"The state of the node. GET /livez answers ok, and GET /readyz answers ready or degraded."`
 	Reason string `json:"reason,omitempty" doc:"Why the node is degraded."`
 }
 
-// Overview reads how the service is.
+// Overview reads the state of the service.
 func (c *Client) Overview(ctx context.Context) (Overview, error) {
 	return get[Overview](ctx, c, at("overview"))
 }

@@ -15,7 +15,7 @@ type MeterRequest struct {
 	Kind string `json:"kind,omitempty" enum:"flow,level" doc:"What the meter counts. It is fixed when the meter is made:\n- flow (default): what passes, such as requests.\n- level: what is held, such as seats."`
 }
 
-// Meter is what is counted, in a unit.
+// Meter is a countable quantity with its unit.
 type Meter struct {
 	Key  string `json:"key" doc:"The meter's key."`
 	Unit string `json:"unit" doc:"The name of one unit, such as request."`
@@ -23,7 +23,7 @@ type Meter struct {
 	Kind string `json:"kind" enum:"flow,level" doc:"What the meter counts. A flow meter counts what passes, such as requests. A level meter counts what is held, such as seats."`
 }
 
-// Plan is one immutable version of a plan, with its defaults filled in.
+// Plan is one immutable version of a plan, including its defaults.
 type Plan struct {
 	PlanVersion
 	PlanInput
@@ -36,9 +36,9 @@ type PlanVersion struct {
 	CreatedAt time.Time `json:"created_at" doc:"The instant at which the version was written, RFC 3339 in UTC."`
 }
 
-// PlanInput is a plan as an admin writes it (PUT /v1/plans/{key}). With its defaults filled in
-// it is also the plan as it is stored and shown. Stored plans are never rewritten. So fields
-// may be added, but never renamed or given another meaning.
+// PlanInput is a plan as an admin writes it with PUT /v1/plans/{key}. Together with its defaults, a PlanInput is
+// also the stored and shown plan. Stored plans are never rewritten. Therefore fields may be added, but a field
+// must never be renamed or change its meaning.
 type PlanInput struct {
 	Name           string         `json:"name" minLength:"1" maxLength:"200" doc:"The plan's name, for people."`
 	Currency       string         `json:"currency" pattern:"^[A-Z]{3}$" doc:"Currency code, ISO 4217. All versions of a plan have one currency."`
@@ -55,13 +55,13 @@ type PlanInput struct {
 	ApplyTo        string         `json:"apply_to" required:"false" enum:"all,new" default:"all" doc:"Which customers a new version counts for:\n- all (default): customers of the plan who are not pinned to a version.\n- new: customers who join later."`
 }
 
-// Limit is one limit of a plan: its Spec, and its meter.
+// Limit is one limit of a plan, which consists of a Spec and a meter.
 type Limit struct {
 	Meter string `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The key of the meter whose hits the limit judges."`
 	Spec
 }
 
-// Spec is a limit as a plan writes it. Empty strings and nil mean the default.
+// Spec is the specification of a limit in a plan. Empty strings and nil mean the default.
 type Spec struct {
 	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The limit's name. Each limit of a plan has another name."`
 	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation,concurrency" doc:"When a hit of cost c is admitted:\n- fixed_window: used + c ≤ limit.\n- sliding_window: units of this window + faded units of the last window + c ≤ limit. The last window's units fade by the part of this window that has passed.\n- sliding_log: units younger than the window + c ≤ limit.\n- token_bucket: c tokens are there. There are burst tokens at first, refilled continuously at limit tokens a window. So burst and nearly limit more may be let in within one window.\n- allocation: used + c ≤ limit. No units come back by themselves.\n- concurrency: units in flight + c ≤ limit. The limit judges reservations only, and counts open ones."`
@@ -91,7 +91,7 @@ type Price struct {
 	LevelBy      string  `json:"level_by,omitempty" enum:"average,peak,last" doc:"Of a level meter: which level of a billing period is billed.\n- average (default): what was held on the average.\n- peak: the most that was held at any instant.\n- last: what was held last."`
 }
 
-// OwnPriceRequest is the body of PUT /v1/customers/{key}/prices/{meter}: a Price without its meter.
+// OwnPriceRequest is the body of PUT /v1/customers/{key}/prices/{meter}, a Price without its meter.
 type OwnPriceRequest struct {
 	Model        string  `json:"model" enum:"per_unit,package,graduated,volume" doc:"How units beyond the included ones are priced.\n- per_unit: each unit costs unit_price.\n- package: each begun package costs package_price.\n- graduated: each unit costs the price of its tier.\n- volume: all units cost the price of the tier that the total falls in."`
 	UnitPrice    *string `json:"unit_price,omitempty" doc:"The price of a unit beyond the included ones, for the model per_unit: a decimal number in major units."`
@@ -104,13 +104,13 @@ type OwnPriceRequest struct {
 	LevelBy      string  `json:"level_by,omitempty" enum:"average,peak,last" doc:"Of a level meter: which level of a billing period is billed. average when left out."`
 }
 
-// OwnPrice is a price of a customer's own, instead of the plan's.
+// OwnPrice is a price of a single customer that replaces the plan's price.
 type OwnPrice struct {
 	Price
 	From time.Time `json:"from" doc:"The price counts for billing periods that start then or later."`
 }
 
-// Tier is one step of a graduated or volume price; UpTo nil is the last one.
+// Tier is one step of a graduated or volume price. UpTo is nil for the last tier.
 type Tier struct {
 	UpTo      *int64  `json:"up_to" required:"false" minimum:"1" doc:"The last unit of the tier, counted after the included units. Null for the last tier."`
 	UnitPrice string  `json:"unit_price" doc:"The price of a unit in the tier, a decimal number in major units."`
@@ -142,8 +142,8 @@ func (c *Client) Versions(ctx context.Context, plan string, query url.Values) (L
 	return get[List[Plan]](ctx, c, with(at("plans", plan, "versions"), query))
 }
 
-// PutPlan writes a version of a plan: a PlanInput, or JSON of one. etag is that of the version that
-// it replaces; empty: there is none.
+// PutPlan writes a version of a plan, which is a PlanInput or its JSON. etag is the entity tag of the version
+// that is replaced, or empty if the plan does not exist yet.
 func (c *Client) PutPlan(ctx context.Context, key, etag string, plan any) error {
 	_, err := c.Do(ctx, http.MethodPut, at("plans", key), IfMatch(etag), plan, nil)
 	return err

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Problem is a problem document: what the API answers to a request that it did not do.
+// Problem is the problem document with which the API answers a failed request.
 type Problem struct {
 	Type   string       `json:"type" doc:"A path of this server. The page there documents the problem."`
 	Title  string       `json:"title" doc:"The title of the problem type, for people. It is the same for all problems of the type."`
@@ -16,7 +16,7 @@ type Problem struct {
 	Errors []FieldError `json:"errors,omitempty" doc:"The wrong fields of the request. Present only if fields or parameters are wrong."`
 }
 
-// FieldError is what is wrong with one field of a request.
+// FieldError describes a fault in one field of a request.
 type FieldError struct {
 	Field  string `json:"field" doc:"A path such as limits[0].window, or a parameter's name."`
 	Detail string `json:"detail" doc:"What is wrong with the field, for people."`
@@ -27,7 +27,8 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%d %s: %s", p.Status, cmp.Or(p.Type, p.Title), p.Detail)
 }
 
-// problemOf reads a problem document. What something between here and quotad answered may be none.
+// problemOf reads a problem document. A proxy between the client and quotad may have sent an answer that is no
+// problem document.
 func problemOf(status int, raw []byte) *Problem {
 	p := &Problem{}
 	if err := json.Unmarshal(raw, p); err != nil {

@@ -20,13 +20,13 @@ type UsagePoint struct {
 	*UsageLevel
 }
 
-// UsageUnits is what a point of a flow meter says.
+// UsageUnits contains the units of a flow meter at one point.
 type UsageUnits struct {
 	Admitted int64 `json:"admitted" required:"false" doc:"Units admitted, exact."`
 	Denied   int64 `json:"denied" required:"false" doc:"Units of cost that were refused. This is a statistic: it lags by up to a second, and a crash may lose the last second."`
 }
 
-// UsageLevel is what a point of a level meter says.
+// UsageLevel contains the level of a level meter at one point.
 type UsageLevel struct {
 	Last    int64  `json:"last" required:"false" doc:"Units held at the end of the hour, day or month."`
 	Peak    int64  `json:"peak" required:"false" doc:"The most units held at any instant of the hour, day or month."`
@@ -49,7 +49,7 @@ type MeterUsage struct {
 	Currency     string    `json:"currency" doc:"The ISO 4217 code of the currency, such as EUR."`
 }
 
-// Quota is how a customer stands: its limits, and its usage in the running billing period.
+// Quota is a customer's state: its limits, and its usage in the running billing period.
 type Quota struct {
 	Customer    string           `json:"customer" doc:"The customer's key."`
 	Plan        string           `json:"plan" doc:"The key of the customer's plan."`
@@ -66,7 +66,7 @@ type Quota struct {
 	Meters      []MeterUsage     `json:"meters" doc:"The meters of the plan, with the usage of the running billing period."`
 }
 
-// QuotaLimit is the state of one limit, and its meter.
+// QuotaLimit is the state of one limit with its meter.
 type QuotaLimit struct {
 	Name         string     `json:"name" doc:"The limit's name."`
 	Algorithm    string     `json:"algorithm" doc:"The limit's algorithm, as in the plan: fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency."`
@@ -83,12 +83,12 @@ type QuotaLimit struct {
 	Reserved     int64      `json:"reserved" doc:"Units of used that open reservations hold."`
 }
 
-// Quota reads how a customer stands. The values of attributes are parameters such as attr.ip.
+// Quota reads a customer's state. Values of attributes are parameters such as attr.ip.
 func (c *Client) Quota(ctx context.Context, customer string, attributes url.Values) (Quota, error) {
 	return get[Quota](ctx, c, with(at("customers", customer, "quota"), attributes))
 }
 
-// Usage reads what a customer used.
+// Usage reads a customer's usage.
 func (c *Client) Usage(ctx context.Context, customer string, query url.Values) (Usage, error) {
 	return get[Usage](ctx, c, with(at("customers", customer, "usage"), query))
 }

@@ -12,7 +12,7 @@ type WebhookRequest struct {
 	Types []string `json:"types,omitempty" doc:"The types of the events that are sent. When left out, all events are sent."`
 }
 
-// Webhook is a URL that events are sent to.
+// Webhook is a URL to which events are sent.
 type Webhook struct {
 	ID           string     `json:"id" doc:"The webhook's id."`
 	URL          string     `json:"url" doc:"The https URL to which events are sent."`
@@ -24,7 +24,7 @@ type Webhook struct {
 	DisabledFor  *string    `json:"disabled_for" enum:"gone,failing" doc:"The reason why the webhook is disabled, or null.\n- gone: the receiver answered 410.\n- failing: nothing could be delivered for 5 days."`
 }
 
-// NewWebhook is a webhook with a secret that was just made.
+// NewWebhook is a webhook with its new secret.
 type NewWebhook struct {
 	Webhook
 	Secret string `json:"secret" doc:"The secret that signs what is sent. The secret is shown once."`
@@ -42,7 +42,7 @@ type Delivery struct {
 	Error    *string    `json:"error" doc:"The reason why the last attempt failed, for people. Null if it did not fail."`
 }
 
-// WebhookTest is what became of a test.
+// WebhookTest is the result of a test.
 type WebhookTest struct {
 	Delivered bool    `json:"delivered" doc:"True if the answer was a 2xx."`
 	Status    *int    `json:"status" doc:"The HTTP status of the answer. Null without an answer."`
@@ -56,7 +56,7 @@ type ReplayRequest struct {
 	To   *string `json:"to,omitempty" format:"date-time" doc:"The exclusive end of the time whose events are sent, RFC 3339. If null or absent, now."`
 }
 
-// Replayed is how much is sent again.
+// Replayed is the number of events that are sent again.
 type Replayed struct {
 	Deliveries int64 `json:"deliveries" doc:"The number of events that are sent from now on. Events that wait anyway are not among them."`
 }
@@ -66,22 +66,22 @@ func (c *Client) Webhooks(ctx context.Context, query url.Values) (List[Webhook],
 	return get[List[Webhook]](ctx, c, with(at("webhooks"), query))
 }
 
-// Deliveries lists what was sent to a webhook, the newest event first.
+// Deliveries lists the deliveries to a webhook, the newest event first.
 func (c *Client) Deliveries(ctx context.Context, id string, query url.Values) (List[Delivery], error) {
 	return get[List[Delivery]](ctx, c, with(at("webhooks", id, "deliveries"), query))
 }
 
-// DeleteWebhook removes a webhook and what was to be sent to it.
+// DeleteWebhook removes a webhook and its pending deliveries.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
 	return c.remove(ctx, at("webhooks", id))
 }
 
-// RotateWebhook gives a webhook another secret.
+// RotateWebhook replaces a webhook's secret.
 func (c *Client) RotateWebhook(ctx context.Context, id string) (NewWebhook, error) {
 	return post[NewWebhook](ctx, c, at("webhooks", id, "rotate"), nil)
 }
 
-// TestWebhook sends a test to a webhook, and waits for its answer.
+// TestWebhook sends a test event to a webhook and waits for the answer.
 func (c *Client) TestWebhook(ctx context.Context, id string) (WebhookTest, error) {
 	return post[WebhookTest](ctx, c, at("webhooks", id, "test"), nil)
 }

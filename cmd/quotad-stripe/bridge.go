@@ -19,38 +19,38 @@ import (
 )
 
 const (
-	callWait   = 30 * time.Second // maximum time for one response of either side
-	jobWait    = 5 * time.Minute  // maximum time for one invoice, whose calls are sequential
-	firstPause = 10 * time.Second // pause after the first failure of an invoice; each further failure doubles it
+	callWait   = 30 * time.Second // for one response of quotad or Stripe
+	jobWait    = 5 * time.Minute  // for one invoice, whose API calls are sequential
+	firstPause = 10 * time.Second // after an invoice's first failure; each further failure doubles the pause
 	mostPause  = 6 * time.Hour
-	awayPause  = time.Minute // maximum pause if a side was out of reach, which is no fault of the invoice
-	saveEvery  = time.Second // interval while there is much work
-	mostWork   = 10_000      // maximum number of waiting invoices; above it no events are read
+	awayPause  = time.Minute // the maximum if quotad or Stripe is unreachable, because the invoice is not at fault
+	saveEvery  = time.Second // the interval of saves during long work
+	mostWork   = 10_000      // the number of waiting invoices from which on no events are read
 )
 
-// bridge synchronizes both sides. One goroutine determines the due work and processes several invoices
-// concurrently. Webhooks only record the invoices to process.
+// bridge follows the events of quotad and of Stripe. One goroutine decides which invoices are due, and settles
+// several of them in parallel. Webhooks only queue invoices.
 type bridge struct {
 	settings
 	log    *slog.Logger
 	store  *store
 	quotad *client.Client
 	stripe *stripe.Client
-	wake   chan struct{} // signals that a webhook has recorded an invoice
+	wake   chan struct{} // a webhook has queued an invoice
 
 	askStripeAt, sweepAt time.Time
 	saved                time.Time
 
-	customers [64]sync.Mutex // by a hash of the key, so that one invoice of a customer is processed at a time
+	customers [64]sync.Mutex // by a hash of the customer's key, to settle one invoice of a customer at a time
 
 	quotadOK, stripeOK atomic.Int64 // Unix seconds of the last response
 	made, paid, failed atomic.Int64
 
-	unsigned   atomic.Int64 // number of webhooks with an invalid signature
+	unsigned   atomic.Int64 // the number of webhooks with an invalid signature
 	complaints *rate.Limiter
 }
 
-// open reads the state file and checks that it belongs to this pair of installations.
+// open reads the state file and verifies that it belongs to this quotad and this Stripe account.
 func open(ctx context.Context, s settings, log *slog.Logger) (*bridge, error) {
 	st, fresh, err := openStore(s.State)
 	if err != nil {
@@ -80,11 +80,11 @@ func newBridge(s settings, log *slog.Logger, st *store) *bridge {
 	return b
 }
 
-// newComplaints limits the log lines about invalid signatures to 20 in any minute, because everybody may send
-// webhooks.
+// newComplaints returns a limiter for log lines about invalid signatures, because anybody can send webhooks. It
+// admits at most 20 lines in any minute.
 func newComplaints() *rate.Limiter { return rate.NewLimiter(rate.Every(6*time.Second), 10) }
 
-// heard records the time of a side's last response.
+// heard is an http.RoundTripper that records the time of the last response.
 type heard struct {
 	under http.RoundTripper
 	at    *atomic.Int64
@@ -99,8 +99,7 @@ func (h *heard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// begin checks the state against Stripe's account and quotad's events. For a fresh state, it initializes the
-// state.
+// begin verifies the state against Stripe's account and quotad's events, and initializes a new state.
 func (b *bridge) begin(ctx context.Context, fresh bool) error {
 	var known state
 	b.store.read(func(s *state) { known = *s })
@@ -122,7 +121,7 @@ func (b *bridge) begin(ctx context.Context, fresh bool) error {
 	return err
 }
 
-// account returns the id of Stripe's account, or "" if the key may not read it.
+// account returns the id of Stripe's account, or an empty string if the key may not read the account.
 func (b *bridge) account(ctx context.Context) (string, error) {
 	account, err := b.stripe.V1Accounts.Retrieve(ctx, nil)
 	if refused, ok := errors.AsType[*stripe.Error](err); ok && refused.HTTPStatusCode == http.StatusForbidden {
@@ -154,7 +153,7 @@ func (b *bridge) beginNew(ctx context.Context, account string) error {
 	return b.store.save()
 }
 
-// serve works until ctx ends, or until a person must make a decision.
+// serve runs the bridge until ctx ends or until an error requires a person's decision.
 func (b *bridge) serve(ctx context.Context) error {
 	defer b.store.close()
 	ended, err := b.listen(ctx)
@@ -173,7 +172,7 @@ func (b *bridge) serve(ctx context.Context) error {
 	return b.store.save()
 }
 
-// rest waits until work may be due.
+// rest waits until the next poll or until a webhook has queued an invoice.
 func (b *bridge) rest(ctx context.Context) {
 	timer := time.NewTimer(b.Poll)
 	defer timer.Stop()
@@ -184,7 +183,8 @@ func (b *bridge) rest(ctx context.Context) {
 	}
 }
 
-// round does all due work once. After an error the bridge must stop, because a person must handle the error.
+// round does all the work that is due, once. If it returns an error, the bridge must stop until a person has
+// resolved the error.
 func (b *bridge) round(ctx context.Context) error {
 	if err := b.follow(ctx); err != nil {
 		if _, stop := errors.AsType[*feedError](err); stop {
@@ -212,8 +212,8 @@ func (b *bridge) round(ctx context.Context) error {
 	return nil
 }
 
-// keep writes the state file. If the write fails, the bridge continues. After a crash, it would then process
-// completed invoices again.
+// keep writes the state file. If the write fails, the bridge continues, because after a crash it would only
+// repeat work whose result it can read at Stripe.
 func (b *bridge) keep() {
 	b.saved = time.Now()
 	if err := b.store.save(); err != nil {
@@ -227,15 +227,15 @@ func (b *bridge) complain(ctx context.Context, text string, err error) {
 	}
 }
 
-// work processes all due invoices, beginning with the invoice that has waited longest. It ends early if a side
-// is out of reach.
+// work settles all invoices that are due, the longest waiting first. It ends early if quotad or Stripe is
+// unreachable.
 func (b *bridge) work(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	turns := make(chan struct{}, b.Workers)
 	var gone atomic.Bool
 	for _, id := range b.due(time.Now()) {
-		turns <- struct{}{} // one returns within jobWait
+		turns <- struct{}{} // a slot becomes free within jobWait
 		if ctx.Err() != nil || gone.Load() {
 			return
 		}
@@ -251,20 +251,20 @@ func (b *bridge) work(ctx context.Context) {
 	}
 }
 
-// one processes one invoice.
+// one settles one invoice.
 func (b *bridge) one(ctx context.Context, id string) error {
 	var j job
 	b.store.read(func(s *state) { j = *s.Work[id] })
 	within, cancel := context.WithTimeout(ctx, jobWait)
 	defer cancel()
 	err := b.settle(within, id, &j)
-	if ctx.Err() == nil { // otherwise the job was interrupted and remains
+	if ctx.Err() == nil { // otherwise the work was interrupted, so the job stays
 		b.done(id, j, err)
 	}
 	return err
 }
 
-// due returns the invoices that are due.
+// due returns the invoices that are due at now.
 func (b *bridge) due(now time.Time) (ids []string) {
 	b.store.read(func(s *state) {
 		for id, j := range s.Work {
@@ -279,7 +279,7 @@ func (b *bridge) due(now time.Time) (ids []string) {
 	return ids
 }
 
-// done records the result of a job. If the job was requested again meanwhile, it remains.
+// done records the result of a job. If the invoice was queued again during the job, the job stays.
 func (b *bridge) done(id string, was job, err error) {
 	person, _ := errors.AsType[*personError](err)
 	if person != nil {

@@ -14,7 +14,8 @@ import (
 // maxNumber is the maximum length of an invoice number at Stripe.
 const maxNumber = 26
 
-// draft creates an invoice draft without items at Stripe. It is called if find has found no invoice.
+// draft creates the draft of an invoice at Stripe, without line items. The caller uses it if find has found no
+// invoice.
 func (b *bridge) draft(ctx context.Context, q *client.Invoice, c *customer, j *job) (*stripe.Invoice, error) {
 	m, err := moneyOf(q.Currency)
 	if err != nil {
@@ -30,7 +31,7 @@ func (b *bridge) draft(ctx context.Context, q *client.Invoice, c *customer, j *j
 	}
 	params := &stripe.InvoiceCreateParams{
 		Customer: stripe.String(at), Currency: stripe.String(strings.ToLower(q.Currency)),
-		AutoAdvance:                 stripe.Bool(false), // Stripe would finalize an incomplete draft after an hour
+		AutoAdvance:                 stripe.Bool(false), // Stripe would finalize a draft without items after an hour
 		AutomaticTax:                &stripe.InvoiceCreateAutomaticTaxParams{Enabled: stripe.Bool(false)},
 		CollectionMethod:            stripe.String(b.Collection),
 		Discounts:                   []*stripe.InvoiceCreateDiscountParams{}, // no discounts, even if the customer has one
@@ -61,7 +62,7 @@ func (b *bridge) draft(ctx context.Context, q *client.Invoice, c *customer, j *j
 	params.IdempotencyKey = key(q, j, "invoice", "")
 	s, err := b.stripe.V1Invoices.Create(ctx, params)
 	if err != nil {
-		if missing(err) { // somebody has deleted the customer
+		if missing(err) { // somebody has deleted the customer at Stripe
 			b.store.change(func(s *state) { delete(s.Customers, q.Customer) })
 		}
 		return nil, err
@@ -70,15 +71,15 @@ func (b *bridge) draft(ctx context.Context, q *client.Invoice, c *customer, j *j
 	return s, nil
 }
 
-// finish adds the missing items to a draft at Stripe. It finalizes the draft if the draft's total then equals
-// the open amount in quotad. If nothing is open any more, finish deletes the draft and returns nil.
+// finish adds the missing line items to a draft at Stripe. If the draft's total then equals the open amount in
+// quotad, finish finalizes the draft. If no amount is open any more, finish deletes the draft and returns nil.
 func (b *bridge) finish(ctx context.Context, q *client.Invoice, s *stripe.Invoice, j *job) (*stripe.Invoice, error) {
 	if q.Status != statusFinalized || q.OpenMinor == 0 {
 		if _, err := b.stripe.V1Invoices.Delete(ctx, s.ID, nil); err != nil && !missing(err) {
 			return nil, err
 		}
 		b.forget(*q.ID)
-		return nil, nil //nolint:nilnil // nil: it is gone
+		return nil, nil //nolint:nilnil // nil means that the draft is deleted
 	}
 	m, err := moneyOf(q.Currency)
 	if err != nil {
@@ -106,7 +107,7 @@ func (b *bridge) finish(ctx context.Context, q *client.Invoice, s *stripe.Invoic
 	return s, nil
 }
 
-// itemsAt returns the items of a draft by key, in Stripe's minor units.
+// itemsAt returns the amounts of a draft's line items by their keys, in Stripe's minor units.
 func (b *bridge) itemsAt(ctx context.Context, id string) (map[string]int64, error) {
 	params := &stripe.InvoiceListLinesParams{Invoice: stripe.String(id)}
 	params.Limit = stripe.Int64(100)
@@ -120,8 +121,8 @@ func (b *bridge) itemsAt(ctx context.Context, id string) (map[string]int64, erro
 	return there, nil
 }
 
-// add adds the missing items. Payments and credits since the invoice's finalization are one additional item. If
-// such items exist already, the difference to them is a further item.
+// add adds the missing line items to a draft. The amount that was paid or credited since the invoice was
+// finalized is one more item. If the draft already has such items, the new item contains only the difference.
 func (b *bridge) add(ctx context.Context, q *client.Invoice, s *stripe.Invoice, there map[string]int64, m money, j *job) (*stripe.Invoice, error) {
 	settled, before := q.AmountDueMinor-q.OpenMinor, 0
 	for name, amount := range there {
@@ -155,7 +156,7 @@ func (b *bridge) add(ctx context.Context, q *client.Invoice, s *stripe.Invoice, 
 		params.Lines = append(params.Lines, line)
 	}
 	if len(params.Lines) == 0 {
-		return b.stripe.V1Invoices.Retrieve(ctx, s.ID, nil) // s may be a response from before the items were added
+		return b.stripe.V1Invoices.Retrieve(ctx, s.ID, nil) // s may be older than its items
 	}
 	params.IdempotencyKey = key(q, j, fmt.Sprintf("items-%d", len(there)), s.ID)
 	return b.stripe.V1Invoices.AddLines(ctx, s.ID, params)

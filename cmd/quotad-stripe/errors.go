@@ -11,7 +11,7 @@ import (
 	"quotad/client"
 )
 
-// personError is an error that no retry can resolve. A person must handle it. It ends the job.
+// personError is an error that a retry would not resolve, so a person must resolve it. It ends the job.
 type personError struct {
 	kind, stripe, text string
 }
@@ -22,13 +22,12 @@ func person(kind, stripe, format string, args ...any) error {
 	return &personError{kind, stripe, fmt.Sprintf(format, args...)}
 }
 
-// feedError is an error of quotad's events as a whole. The bridge stops, because it could lose invoices if it
-// continued.
+// feedError is an error of quotad's whole event feed. The bridge stops, because continuing could lose invoices.
 type feedError struct{ text string }
 
 func (e *feedError) Error() string { return e.text }
 
-// answered returns the status of a side's response. It returns 0 if there was no response, and then the result
+// answered returns the HTTP status of an error response. It returns 0 if there was no response, so the outcome
 // of the request is unknown.
 func answered(err error) int {
 	if e, ok := errors.AsType[*stripe.Error](err); ok {
@@ -40,7 +39,8 @@ func answered(err error) int {
 	return 0
 }
 
-// away reports whether an error concerns a side and not the invoice.
+// away reports whether the error does not concern the invoice, because quotad or Stripe is unreachable, is
+// overloaded, or rejects the key.
 func away(err error) bool {
 	switch answered(err) {
 	case 0, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
@@ -50,9 +50,9 @@ func away(err error) bool {
 	return false
 }
 
-// refused reports whether Stripe has rejected a request without doing anything. Stripe repeats such a response
-// to the same idempotency key for a day, so the next try needs another key. After any other failure the key must
-// stay, because the request may have been done.
+// refused reports whether Stripe rejected a request without any effect. Stripe repeats such a response for the
+// same idempotency key for a day, so a retry needs another key. After any other failure the key must stay the
+// same, because Stripe may have processed the request.
 func refused(err error) bool {
 	e, ok := errors.AsType[*stripe.Error](err)
 	if !ok || e.Code == stripe.ErrorCodeIdempotencyKeyInUse {
@@ -65,14 +65,14 @@ func refused(err error) bool {
 	return false
 }
 
-// missing reports whether an object does not exist at Stripe.
+// missing reports whether the error means that an object does not exist at Stripe.
 func missing(err error) bool {
 	e, ok := errors.AsType[*stripe.Error](err)
 	return ok && (e.HTTPStatusCode == http.StatusNotFound || e.Code == stripe.ErrorCodeResourceMissing)
 }
 
-// plain returns an error with Stripe's message and the id of the request. Stripe's own Error contains the whole
-// response as JSON, including personal data.
+// plain returns an error with only Stripe's message and the id of the request. The full text of Stripe's error
+// is JSON with every field, including personal data.
 func plain(err error) error {
 	e, ok := errors.AsType[*stripe.Error](err)
 	if !ok {

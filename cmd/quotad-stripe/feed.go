@@ -18,8 +18,8 @@ const (
 	keptFor = 48 * time.Hour
 )
 
-// page reads the next events, together with the last event that was read earlier. If that event has changed, the
-// cursor belongs to other ids. more reports that there may be further events.
+// page returns the next events. It also requests the last event that was read. If another event has that id now,
+// the cursor belongs to another feed, and page returns an error. more reports that there may be further events.
 func (b *bridge) page(ctx context.Context) (items []client.Event, more bool, err error) {
 	var cursor int64
 	var last *lastEvent
@@ -43,7 +43,7 @@ func (b *bridge) page(ctx context.Context) (items []client.Event, more bool, err
 		return nil, false, &feedError{fmt.Sprintf("event %d of quotad at %s is %s of %s, and the state file %s has read %s of %s under that id: the file is of another installation, or quotad's database was restored. Move the file away and run with --start=all: what is at Stripe is found there",
 			cursor, b.QuotadURL, items[0].Type, items[0].At.Format(time.RFC3339), b.State, last.Type, last.At.Format(time.RFC3339))}
 	case items[0].ID == cursor:
-		b.store.read(func(s *state) { s.Seen = time.Now() }) // written to the file with the next change
+		b.store.read(func(s *state) { s.Seen = time.Now() }) // saved with the next change
 		items = items[1:]
 	case items[0].ID > cursor+1 && !b.AcceptGap:
 		return nil, false, &feedError{fmt.Sprintf("quotad has deleted the events %d to %d before they were read. Look through the invoices of that time and send what is missing by hand, then run once with --accept-gap",
@@ -52,7 +52,7 @@ func (b *bridge) page(ctx context.Context) (items []client.Event, more bool, err
 	return items, more, consecutive(items)
 }
 
-// consecutive returns an error if the ids of events have gaps, because quotad guarantees ids without gaps.
+// consecutive returns an error if the ids of events have gaps, although quotad guarantees that they have none.
 func consecutive(items []client.Event) error {
 	for i := 1; i < len(items); i++ {
 		if items[i].ID != items[i-1].ID+1 {
@@ -68,7 +68,7 @@ func (s *state) pass(e client.Event) {
 	s.Cursor, s.Last, s.Seen = e.ID, &lastEvent{e.Type, e.At}, time.Now()
 }
 
-// follow reads the new events. It writes the cursor and the resulting work together.
+// follow reads the new events. The queued invoices and the cursor are written together.
 func (b *bridge) follow(ctx context.Context) error {
 	for more := true; more; {
 		waiting := 0
@@ -101,7 +101,8 @@ func (b *bridge) follow(ctx context.Context) error {
 	return nil
 }
 
-// concerns returns the invoice of an event, if the event may change the state that Stripe should have.
+// concerns returns the id of the invoice that an event concerns. ok is false if the event cannot affect the
+// invoice at Stripe.
 func (b *bridge) concerns(e client.Event) (id string, ok bool) {
 	switch e.Type {
 	case "invoice.finalized", "invoice.paid", "invoice.void", "invoice.credited", "invoice.overdue", "payment.noted", "payment.reversed":
@@ -119,7 +120,7 @@ func (b *bridge) concerns(e client.Event) (id string, ok bool) {
 	return data.ID, true
 }
 
-// plausible reports whether a text can be an invoice id, because Stripe's metadata may contain anything.
+// plausible reports whether a text can be the id of an invoice, because Stripe's metadata can contain any text.
 func plausible(id string) bool {
 	return id != "" && len(id) <= 64 && strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_") == ""
 }

@@ -12,26 +12,26 @@ import (
 	"quotad/client"
 )
 
-// The metadata of objects that the bridge creates at Stripe. The bridge finds these objects again by their
-// metadata.
+// Metadata keys of the objects that the bridge creates at Stripe. The bridge uses them to find the objects
+// again.
 const (
-	metaInvoice  = "quotad_invoice"  // on invoices and credit notes: the id
-	metaNumber   = "quotad_number"   // on invoices: the number
-	metaCustomer = "quotad_customer" // on customers: the key, which the creator of a customer at Stripe sets
-	metaMade     = "quotad_made"     // on customers that the bridge has created and may rename
-	metaItem     = "quotad_item"     // on invoice items: the item's key
-	metaSettled  = "quotad_settled"  // on invoices: outside, if they were paid elsewhere
+	metaInvoice  = "quotad_invoice"  // of invoices and credit notes: the id of quotad's invoice
+	metaNumber   = "quotad_number"   // of invoices: the number of quotad's invoice
+	metaCustomer = "quotad_customer" // of customers: quotad's key. The operator sets it on existing customers
+	metaMade     = "quotad_made"     // of customers that the bridge created and may rename
+	metaItem     = "quotad_item"     // of line items: the key of the item
+	metaSettled  = "quotad_settled"  // of invoices: outside, if they were paid outside of Stripe
 )
 
 const outside = "outside"
 
-// daySeconds is the tolerance in seconds by which an invoice at Stripe may seem older than quotad's
-// finalization, because clocks differ.
+// daySeconds is the tolerance for different clocks: an invoice at Stripe may seem this much older than its
+// finalization in quotad.
 const daySeconds = 24 * 60 * 60
 
-// find returns the invoice at Stripe that represents q, or nil, and the customer of q if it searched for the
-// customer, or nil. Lists at Stripe include all earlier writes. Stripe's search lags by up to a minute and is
-// used only for customers.
+// find returns the invoice at Stripe that belongs to q. If there is no such invoice, find returns q's customer
+// at Stripe, or nil if that customer does not exist either. Stripe's lists show every write at once. Stripe's
+// search is up to a minute late, so find uses it only for customers.
 func (b *bridge) find(ctx context.Context, q *client.Invoice) (*stripe.Invoice, *customer, error) {
 	id := *q.ID
 	var known string
@@ -63,8 +63,8 @@ func (b *bridge) find(ctx context.Context, q *client.Invoice) (*stripe.Invoice, 
 	return found, c, nil
 }
 
-// among returns the invoice in one of Stripe's lists that represents q, or nil. A paid invoice is preferred, and
-// a void invoice is the last choice.
+// among returns the invoice that belongs to q from a list of Stripe's invoices, or nil. If there are several, it
+// prefers a paid invoice, and returns a void invoice only if there is no other.
 func (b *bridge) among(ctx context.Context, q *client.Invoice, list *stripe.InvoiceListParams) (found *stripe.Invoice, err error) {
 	for s, err := range b.stripe.V1Invoices.List(ctx, list).All(ctx) {
 		if err != nil {
@@ -89,7 +89,7 @@ func (b *bridge) among(ctx context.Context, q *client.Invoice, list *stripe.Invo
 func (b *bridge) remember(id, at string) { b.store.change(func(s *state) { s.Open[id] = at }) }
 func (b *bridge) forget(id string)       { b.store.change(func(s *state) { delete(s.Open, id) }) }
 
-// findCustomer returns the customer at Stripe with quotad's key in its metadata, or nil.
+// findCustomer returns the customer at Stripe whose metadata contains quotad's key, or nil.
 func (b *bridge) findCustomer(ctx context.Context, key string) (c *customer, err error) {
 	b.store.read(func(s *state) {
 		if known := s.Customers[key]; known != nil {
@@ -110,13 +110,13 @@ func (b *bridge) findCustomer(ctx context.Context, key string) (c *customer, err
 		if one.Deleted || one.Metadata[metaCustomer] != key {
 			continue
 		}
-		// If there are several customers, the oldest is chosen, so that each search has the same result.
+		// If several customers match, the oldest is used, so that each search finds the same customer.
 		if found == nil || one.Created < found.Created || one.Created == found.Created && one.ID < found.ID {
 			found = one
 		}
 	}
 	if found == nil {
-		return nil, nil //nolint:nilnil // nil: there is none
+		return nil, nil //nolint:nilnil // nil means that there is no such customer
 	}
 	return b.keepCustomer(key, found), nil
 }
@@ -128,14 +128,14 @@ func (b *bridge) keepCustomer(key string, at *stripe.Customer) *customer {
 	return &copied
 }
 
-// erasedKey is the prefix of the keys of erased customers in quotad.
+// erasedKey is the prefix of the keys that quotad assigns to erased customers.
 const erasedKey = "erased:"
 
-// customerFor returns the customer at Stripe to bill, and creates the customer if there is none. The request
-// that creates a customer is the same for all its invoices. Therefore its idempotency key prevents a second
-// customer for a day, and afterwards the search finds the customer.
+// customerFor returns the id of the customer to be billed at Stripe, and creates the customer if necessary. The
+// create request is the same for all invoices of a customer. Therefore its idempotency key prevents a second
+// customer for a day, and after that the search finds the customer.
 //
-// c is the result of find.
+// c is the customer that find returned.
 func (b *bridge) customerFor(ctx context.Context, q *client.Invoice, c *customer) (string, error) {
 	if c == nil && strings.HasPrefix(q.Customer, erasedKey) {
 		return "", person("erased", "",
@@ -153,7 +153,7 @@ func (b *bridge) customerFor(ctx context.Context, q *client.Invoice, c *customer
 	return c.ID, b.name(ctx, q, c)
 }
 
-// name updates the buyer's name and address at Stripe for customers that the bridge has created.
+// name updates the name and address of a customer at Stripe if the bridge created the customer.
 func (b *bridge) name(ctx context.Context, q *client.Invoice, c *customer) error {
 	buyer := hash(strings.Join(append([]string{q.Buyer.Name, q.Buyer.Country}, q.Buyer.Address...), "\x00"))
 	if !c.Made || c.Buyer == buyer {

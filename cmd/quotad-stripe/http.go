@@ -15,8 +15,8 @@ import (
 
 const (
 	maxWebhook = 1 << 20         // bytes; an event contains an invoice with its first lines
-	webhookOld = 5 * time.Minute // maximum age of a valid signature
-	silentFor  = 5 * time.Minute // time without a response of a side after which the bridge is unhealthy
+	webhookOld = 5 * time.Minute // the time for which a signature is valid
+	silentFor  = 5 * time.Minute // without a response of quotad or Stripe for this time, the bridge is unhealthy
 	stopWait   = 10 * time.Second
 )
 
@@ -48,7 +48,7 @@ func (b *bridge) listen(ctx context.Context) (ended func(), err error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWait)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // remaining clients are cut off and send again
+			_ = server.Close() // clients that are cut off send their webhooks again
 		}
 		<-done
 	}, nil
@@ -62,8 +62,8 @@ func (b *bridge) routes() http.Handler {
 	return mux
 }
 
-// webhook writes the work for an event of Stripe's to disk before it responds. Stripe sends the event again
-// unless the status is 2xx. An event that arrives twice is processed twice, which changes nothing.
+// webhook queues the invoice of one of Stripe's events and saves the state to the disk before it responds.
+// Stripe resends the event unless the status is 2xx. An event that arrives twice only queues the invoice twice.
 func (b *bridge) webhook(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhook))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -75,7 +75,7 @@ func (b *bridge) webhook(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	event, err := webhook.ConstructEventWithOptions(body, r.Header.Get("Stripe-Signature"), b.WebhookSecret, webhook.ConstructEventOptions{
-		Tolerance: webhookOld, IgnoreAPIVersionMismatch: true, // ids and metadata are the same in all versions
+		Tolerance: webhookOld, IgnoreAPIVersionMismatch: true, // ids and metadata are the same in all API versions
 	})
 	if err != nil {
 		b.unsigned.Add(1)
@@ -99,19 +99,19 @@ func (b *bridge) webhook(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case b.wake <- struct{}{}:
-	default: // a signal is pending already
+	default: // a wake-up is already pending
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// standing contains the state of the bridge in numbers.
+// standing is the state of the bridge in numbers.
 type standing struct {
 	Status  string `json:"status"` // ok, attention, or unreachable
 	Cursor  int64  `json:"cursor"`
-	Waiting int    `json:"waiting"` // number of waiting invoices, including those that fail
-	Failing int    `json:"failing"` // number of invoices whose last try failed
-	Open    int    `json:"open"`    // number of invoices that Stripe still collects
-	Notices int    `json:"notices"` // number of notices for a person
+	Waiting int    `json:"waiting"` // invoices to be settled, including failing ones
+	Failing int    `json:"failing"` // invoices whose last try failed
+	Open    int    `json:"open"`    // invoices that Stripe still has to collect
+	Notices int    `json:"notices"` // notices that a person must handle
 	Quotad  int64  `json:"quotad_silent_seconds"`
 	Stripe  int64  `json:"stripe_silent_seconds"`
 }
@@ -135,14 +135,15 @@ func (b *bridge) standing(now time.Time) (st standing) {
 	return st
 }
 
-// healthz returns 503 while a side does not respond. Work that waits for a person is no reason for a restart.
+// healthz returns 503 while quotad or Stripe does not respond. Notices for a person do not affect the status,
+// because they are no reason to restart the bridge.
 func (b *bridge) healthz(w http.ResponseWriter, _ *http.Request) {
 	st := b.standing(time.Now())
 	w.Header().Set("Content-Type", "application/json")
 	if st.Status == "unreachable" {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(st) // an error means that the client is gone
+	_ = json.NewEncoder(w).Encode(st) // an error means that the client has disconnected
 }
 
 func (b *bridge) metrics(w http.ResponseWriter, _ *http.Request) {

@@ -16,25 +16,25 @@ const (
 	maxItems = 250
 	// spareItems is the number of items that are reserved for reductions of the invoice while it is a draft.
 	spareItems = 20
-	// maxText is the maximum length of an item's description. Stripe allows more, but longer descriptions are of
-	// no use.
+	// maxText is the maximum length of an item's description. Stripe accepts more, but pages of text help
+	// nobody.
 	maxText = 500
 )
 
-// The decimal places at Stripe that differ from ISO 4217. MGA has none at Stripe. ISK and UGX have none in
-// practice, but are written with two that must be 00.
+// Currencies for which Stripe's number of decimals differs from ISO 4217. Stripe uses no decimals for MGA.
+// Amounts in ISK and UGX have no decimals in fact, but Stripe requires two, which must be 00.
 var stripeDecimals = map[string]int{"MGA": 0, "ISK": 2, "UGX": 2}
 
-// money converts between quotad's minor units, those of ISO 4217, and Stripe's.
+// money converts between quotad's minor units, which follow ISO 4217, and Stripe's.
 type money struct {
 	currency string
-	times    int64 // Stripe's amount is quotad's amount times times divided by over
+	times    int64 // Stripe's amount is quotad's amount · times / over
 	over     int64
-	step     int64 // Stripe's amounts must be multiples of step
+	step     int64 // Stripe's amounts are multiples of step
 }
 
-// moneyOf returns the conversion for a currency of ISO 4217. Stripe itself checks whether it supports the
-// currency.
+// moneyOf returns the conversion for a currency of ISO 4217. It does not check whether Stripe supports the
+// currency, because Stripe itself reports that.
 func moneyOf(currency string) (money, error) {
 	ours, ok := plans.Exponent(currency)
 	if !ok {
@@ -52,12 +52,13 @@ func moneyOf(currency string) (money, error) {
 		m.over *= 10
 	}
 	if theirs == 3 {
-		m.step = 10 // the last of three digits must be 0
+		m.step = 10 // the last of the three decimals must be 0
 	}
 	return m, nil
 }
 
-// stripe returns an amount in Stripe's units. ok is false if the amount cannot be represented.
+// stripe converts quotad's minor units to an amount at Stripe. ok is false if Stripe cannot represent the
+// amount.
 func (m money) stripe(minor int64) (amount int64, ok bool) {
 	if minor%m.over != 0 || minor > math.MaxInt64/m.times || minor < -(math.MaxInt64/m.times) {
 		return 0, false
@@ -66,7 +67,8 @@ func (m money) stripe(minor int64) (amount int64, ok bool) {
 	return amount, amount%m.step == 0
 }
 
-// quotad converts an amount of Stripe's into quotad's minor units.
+// quotad converts an amount at Stripe to quotad's minor units. ok is false if quotad cannot represent the
+// amount.
 func (m money) quotad(amount int64) (minor int64, ok bool) {
 	if amount%m.times != 0 || amount > math.MaxInt64/m.over || amount < -(math.MaxInt64/m.over) {
 		return 0, false
@@ -74,14 +76,15 @@ func (m money) quotad(amount int64) (minor int64, ok bool) {
 	return amount / m.times * m.over, true
 }
 
-// item is one item of an invoice at Stripe. key identifies the item within its invoice and is in its metadata.
+// item is a line item of an invoice at Stripe. key is unique within the invoice and is stored in the item's
+// metadata.
 type item struct {
 	key, text string
 	minor     int64 // in quotad's minor units
-	from, to  int64 // Unix seconds; 0 if the item has no period
+	from, to  int64 // Unix seconds; 0 means that the item has no period
 }
 
-// itemsOf returns the items that were due at the invoice's finalization: its lines, taxes and credits. They
+// itemsOf returns the items that were due when the invoice was finalized: its lines, taxes and credits. They
 // never change, and their sum is amount_due_minor.
 func itemsOf(q *client.Invoice) []item {
 	var items []item
@@ -90,7 +93,7 @@ func itemsOf(q *client.Invoice) []item {
 			key: strconv.Itoa(l.N), text: lineText(&l), minor: l.AmountMinor, from: l.From.Unix(), to: l.To.Unix(),
 		})
 	}
-	if q.TotalMinor != q.SubtotalMinor { // exclusive taxes; inclusive taxes are in the lines
+	if q.TotalMinor != q.SubtotalMinor { // exclusive taxes; the lines include inclusive taxes
 		for i, t := range q.Taxes {
 			items = append(items, item{key: fmt.Sprintf("tax-%d", i+1), text: short(fmt.Sprintf("%s %s %%", t.Name, t.Percent), maxText), minor: t.TaxMinor})
 		}
@@ -111,8 +114,8 @@ func lineText(l *client.Line) string {
 	return short(text, maxText)
 }
 
-// fitting merges the items that are too many for Stripe into one item. If an item cannot be represented in
-// Stripe's decimals although the sum might be, it merges all items into one.
+// fitting merges the items that exceed Stripe's maximum into one item. If Stripe's decimals cannot represent one
+// of the items, fitting merges all items, because their sum may be representable.
 func fitting(q *client.Invoice, items []item) []item {
 	whole := item{key: "sum", text: "Invoice " + number(q), minor: sum(items), from: q.PeriodStart.Unix(), to: q.PeriodEnd.Unix()}
 	if m, err := moneyOf(q.Currency); err == nil {
@@ -130,7 +133,8 @@ func fitting(q *client.Invoice, items []item) []item {
 	return items
 }
 
-// settledKey is the key prefix of items for payments and credits before Stripe's finalization.
+// settledKey is the prefix of the keys of items for amounts that were paid or credited before Stripe finalized
+// the invoice.
 const settledKey = "settled-"
 
 func sum(items []item) (minor int64) {
@@ -147,7 +151,7 @@ func number(q *client.Invoice) string {
 	return *q.Number
 }
 
-// short truncates a text to a maximum number of characters.
+// short truncates a text to at most most characters.
 func short(text string, most int) string {
 	text = strings.ToValidUTF8(text, "�")
 	if utf8.RuneCountInString(text) <= most {

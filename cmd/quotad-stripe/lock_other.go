@@ -7,8 +7,7 @@ import (
 	"os"
 )
 
-// lockFile returns an error, because without a lock that ends with the process, two bridges could use the same
-// file.
+// lockFile returns an error. Without a lock that ends with the process, two bridges could use the same file.
 func lockFile(string) (*os.File, error) {
 	return nil, errors.New("the bridge needs a Unix system: its state file cannot be locked here")
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// errLocked reports that another bridge uses the state file.
+// errLocked is returned if another bridge has locked the state file.
 var errLocked = errors.New("another quotad-stripe has this state file: one at a time may run on it")
 
 // lockFile locks a file until it is closed, or until the process ends in any way.
@@ -19,7 +19,7 @@ func lockFile(path string) (*os.File, error) {
 		return nil, fmt.Errorf("lock the state file: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = file.Close() // the file was opened only for the lock
+		_ = file.Close() // the file was opened only to lock it
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("%s: %w", path, errLocked)
 		}

@@ -1,12 +1,12 @@
-// Command quotad-stripe is the bridge between quotad and Stripe. For each finalized invoice in quotad it creates
-// an invoice at Stripe, and it records payments at Stripe in quotad.
+// Command quotad-stripe is the bridge between quotad and Stripe. It creates an invoice at Stripe for each
+// finalized invoice of quotad, and records Stripe's payments in quotad.
 //
-// The package owns only the bridge: its settings, its state file, its requests to both sides, and its recovery
-// after a crash. It is a client of quotad's API and a separate Go module, so its dependencies are not in
-// quotad's go.mod.
+// The package owns only the bridge: its settings, its state file, its calls to quotad and Stripe, and its
+// recovery after a crash. The bridge is a client of quotad's API and a separate Go module, so quotad's go.mod
+// does not contain the bridge's dependencies.
 //
-// The package must never access quotad's database, and must never determine the amount of an invoice, because
-// quotad's numbers are authoritative.
+// The package must never access quotad's database, and must never compute the amount of an invoice, because
+// quotad's amounts are authoritative.
 package main
 
 import (
@@ -23,17 +23,17 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// version is set by the linker.
+// version is the version of the build, set by the linker.
 var version = "dev"
 
-// The exit codes. 2 means that the command line or a setting must be changed.
+// Exit codes. Code 2 means that the command line or a setting must be changed.
 const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// envPrefix is the prefix of settings in the environment.
+// envPrefix is the prefix of every setting's environment variable.
 const envPrefix = "STRIPE_BRIDGE"
 
 func main() {
@@ -44,13 +44,13 @@ func main() {
 	os.Exit(code)
 }
 
-// program is the process environment of a command.
+// program is the process as commands see it.
 type program struct {
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
 }
 
-// grammar is the command line.
+// grammar is the command line as kong parses it.
 type grammar struct {
 	Run     settings   `cmd:"" help:"Follow quotad and Stripe until it is told to stop."`
 	Status  statusCmd  `cmd:"" help:"Print what the state file says: how far the bridge is, what fails, and what waits for a person."`
@@ -58,12 +58,12 @@ type grammar struct {
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
-// command is a subcommand with its flags.
+// A command is a subcommand with its flags set.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// settingError reports an invalid setting.
+// settingError is an invalid setting.
 type settingError struct{ error }
 
 func (e settingError) Unwrap() error { return e.error }
@@ -72,7 +72,7 @@ func badSetting(flag, format string, args ...any) error {
 	return settingError{fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, args...))}
 }
 
-// exited is the value with which kong panics after it has printed help. parse recovers from the panic.
+// exited is the value with which kong panics after it has printed help. parse recovers it.
 type exited int
 
 // main runs one command line and returns the exit code.
@@ -130,7 +130,7 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 	return chosen, false, nil
 }
 
-// describe returns the help of a flag with its default.
+// describe returns the help of a flag, with its default.
 func describe(v *kong.Value) string {
 	if v.Default == "" {
 		return v.Help
@@ -141,18 +141,18 @@ func describe(v *kong.Value) string {
 // maxSecretFile is the maximum number of bytes that are read from a setting's file.
 const maxSecretFile = 64 << 10
 
-// fromEnv returns the value of a flag that is not on the command line. The value is that of the flag's variable,
-// or the text of the file that NAME_FILE names. An empty variable counts as unset.
+// fromEnv returns the value of a flag that is not on the command line. The value comes from the flag's
+// environment variable NAME, or from the file whose path is in NAME_FILE. An empty variable counts as unset.
 func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if flag.Name == "help" {
-		return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+		return nil, nil //nolint:nilnil // nil leaves the flag's value to kong
 	}
 	name := envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 	value, _ := p.lookupEnv(name)
 	path, _ := p.lookupEnv(name + "_FILE")
 	switch {
 	case path == "" && value == "":
-		return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+		return nil, nil //nolint:nilnil // nil leaves the flag's value to kong
 	case path == "":
 		return value, nil
 	case value != "":

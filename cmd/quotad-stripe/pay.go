@@ -9,8 +9,8 @@ import (
 	"quotad/client"
 )
 
-// pay records in quotad the amount that was paid at Stripe. The payment's id is that of Stripe's invoice, so the
-// payment counts once however often it is recorded.
+// pay records Stripe's payment of an invoice in quotad. The payment's id contains the id of Stripe's invoice, so
+// the payment counts once even if it is recorded repeatedly.
 func (b *bridge) pay(ctx context.Context, q *client.Invoice, s *stripe.Invoice) error {
 	id := *q.ID
 	if s.Metadata[metaSettled] == outside {
@@ -54,8 +54,8 @@ func (b *bridge) pay(ctx context.Context, q *client.Invoice, s *stripe.Invoice) 
 	return nil
 }
 
-// both handles an invoice that was paid elsewhere. It notifies a person if the customer has also paid at Stripe,
-// before Stripe knew of the other payment.
+// both handles an invoice that was paid outside of Stripe. If the customer has also paid at Stripe, before
+// Stripe learned of the other payment, both reports this to a person.
 func (b *bridge) both(ctx context.Context, q *client.Invoice, s *stripe.Invoice) error {
 	params := &stripe.InvoicePaymentListParams{Invoice: stripe.String(s.ID), Status: stripe.String("paid")}
 	params.Limit = stripe.Int64(100)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// statusCmd prints the state. It takes no lock, so a bridge may run at the same time.
+// statusCmd prints the state. It does not lock the file, so a bridge may be running.
 type statusCmd struct {
 	State string `placeholder:"FILE" default:"quotad-stripe.json" help:"The state file."`
 }

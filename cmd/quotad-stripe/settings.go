@@ -35,15 +35,15 @@ type settings struct {
 	LogLevel   slog.Level    `placeholder:"LEVEL" default:"info" help:"debug, info, warn or error."`
 	LogFormat  string        `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
 
-	transport http.RoundTripper // for tests: transport between the bridge and both sides
-	retries   *int64            // for tests: number of automatic retries of stripe-go
+	transport http.RoundTripper // for tests: carries all requests to quotad and Stripe
+	retries   *int64            // for tests: the number of retries within stripe-go
 	pause     time.Duration     // for tests: the first pause after a failure; 0 means firstPause
 	listening chan<- string     // for tests: receives the address of the listener
 }
 
-// The limits of the settings.
+// Bounds of the settings.
 const (
-	maxWorkers = 32 // Stripe accepts 100 requests a second, including requests of other programs
+	maxWorkers = 32 // Stripe allows 100 requests a second, including those of other programs
 
 	minPoll  = 100 * time.Millisecond
 	maxPoll  = time.Hour
@@ -52,7 +52,7 @@ const (
 	maxSweep = 7 * 24 * time.Hour
 )
 
-// check rejects invalid settings before any request is made.
+// check returns an error for settings that cannot work, before any request is sent.
 func (s *settings) check() error {
 	for _, u := range []struct{ flag, value string }{{"quotad-url", s.QuotadURL}, {"stripe-url", s.StripeURL}} {
 		parsed, err := url.Parse(u.value)
@@ -91,13 +91,13 @@ func (s *settings) check() error {
 	return nil
 }
 
-// The modes of Stripe. Objects of one mode do not exist in the other.
+// Stripe's modes. An object of one mode does not exist in the other.
 const (
 	modeLive = "live"
 	modeTest = "test"
 )
 
-// mode returns the mode of the key, or "" for a text that is not a key with write access.
+// mode returns the mode of the key, or an empty string if the key cannot write.
 func (s *settings) mode() string {
 	for _, kind := range []string{"sk_", "rk_"} {
 		for _, mode := range []string{modeLive, modeTest} {
@@ -109,9 +109,9 @@ func (s *settings) mode() string {
 	return ""
 }
 
-// sends reports whether invoices of a customer are sent to Stripe. onClock means that the customer is on a test
-// clock. With a live key, customers on test clocks are excluded. With a key of the test mode, all other
-// customers are excluded unless a flag includes them.
+// sends reports whether a customer's invoices are sent to Stripe. onClock reports that the customer is on a test
+// clock. A live key never sends invoices of such customers. A test-mode key sends only invoices of such
+// customers, unless a flag allows all customers.
 func (s *settings) sends(onClock bool) bool {
 	if s.mode() == modeTest {
 		return onClock || s.TestReal

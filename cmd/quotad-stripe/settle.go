@@ -20,9 +20,9 @@ const (
 	statusPaid      = "paid"
 )
 
-// settle makes both sides agree about one invoice. It reads the invoice's state on each side, makes the missing
-// change, and continues with the resulting state. Therefore it may end at any point and may be called again, in
-// any order of events.
+// settle makes an invoice agree in quotad and at Stripe. It reads the invoice's state in both, does the next
+// missing step, and continues from the resulting state. Therefore it may be interrupted at any step and called
+// again, in any order of events.
 func (b *bridge) settle(ctx context.Context, id string, j *job) error {
 	q, err := b.quotad.Invoice(ctx, id)
 	switch {
@@ -40,7 +40,7 @@ func (b *bridge) settle(ctx context.Context, id string, j *job) error {
 	case q.Status == statusDraft, !b.sends(q.TestClock != ""):
 		return nil
 	case q.AmountDueMinor == 0 && len(q.Payments) == 0:
-		return nil // nothing was ever due, so Stripe has no such invoice
+		return nil // nothing was ever due, so the invoice is not at Stripe
 	}
 	defer b.alone(q.Customer)()
 	s, c, err := b.find(ctx, &q)
@@ -66,16 +66,16 @@ func (b *bridge) settle(ctx context.Context, id string, j *job) error {
 	return b.agree(ctx, &q, s, j)
 }
 
-// checkFound returns a personError if s, which has the id of q in its metadata, cannot have been created for q.
-// In this case its currency differs, or it was finalized with more than was ever due. A copy that somebody
-// created at Stripe has the id, too.
+// checkFound returns a personError if s contains the id of q but cannot have been created for q. This is so if s
+// has another currency, or was finalized with a higher total than was ever due. For example, a copy that
+// somebody created at Stripe also contains the id.
 func checkFound(q *client.Invoice, s *stripe.Invoice) error {
 	if !strings.EqualFold(string(s.Currency), q.Currency) {
 		return person("foreign", s.ID, "Stripe's invoice %s carries the id of invoice %s and is in %s, not in %s. Nothing was noted. Take %s off its metadata: the bridge then makes the right one",
 			s.ID, number(q), strings.ToUpper(string(s.Currency)), q.Currency, metaInvoice)
 	}
 	if s.Status == stripe.InvoiceStatusDraft || s.Status == stripe.InvoiceStatusVoid {
-		return nil // finish checks the total of a draft
+		return nil // finish compares the total of a draft
 	}
 	m, err := moneyOf(q.Currency)
 	if err != nil {
@@ -88,8 +88,8 @@ func checkFound(q *client.Invoice, s *stripe.Invoice) error {
 	return nil
 }
 
-// alone waits until no other invoice of a customer is being processed. The caller must call done at the end.
-// Thus a customer is not created twice at the same time.
+// alone waits until no other invoice of the customer is being settled, and returns a function that ends this
+// exclusive access. It prevents two invoices from creating the same customer at the same time.
 func (b *bridge) alone(customer string) (done func()) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(customer))
@@ -98,7 +98,7 @@ func (b *bridge) alone(customer string) (done func()) {
 	return turn.Unlock
 }
 
-// agree handles an invoice that Stripe has finalized.
+// agree settles an invoice that Stripe has finalized.
 func (b *bridge) agree(ctx context.Context, q *client.Invoice, s *stripe.Invoice, j *job) error {
 	switch s.Status {
 	case stripe.InvoiceStatusPaid:
@@ -125,7 +125,7 @@ func (b *bridge) agree(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 		return b.lower(ctx, q, s, j)
 	case q.Status == statusPaid:
 		return b.paidOutside(ctx, q, s, j)
-	case s.AmountPaid > 0: // void or credited in quotad
+	case s.AmountPaid > 0: // the invoice is void or credited in quotad
 		return person("part", s.ID, "invoice %s is %s in quotad, and Stripe has been paid a part of it: give the money back there, and close the invoice",
 			number(q), q.Status)
 	}
@@ -139,15 +139,15 @@ func (b *bridge) agree(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 	return nil
 }
 
-// key returns the idempotency key of a step, for a particular invoice at Stripe if at is not empty. The key
-// contains the invoice's id, because unlike an event id, no other installation and no restored database assigns
-// the id again.
+// key returns the idempotency key of a step. at is the id of the invoice at Stripe, if there is one. The key
+// contains the id of quotad's invoice, which is unique across installations and restored databases, unlike the
+// id of an event.
 func key(q *client.Invoice, j *job, step, at string) *string {
 	return stripe.String(fmt.Sprintf("quotad-%s-%s-%s-%d", *q.ID, step, at, j.Refused))
 }
 
-// lower creates a credit note at Stripe, so that Stripe collects no more than the open amount in quotad, after a
-// credit note or a payment in quotad.
+// lower reduces the amount that Stripe collects to the open amount in quotad, with a credit note at Stripe. This
+// is necessary after a credit note or a payment in quotad.
 func (b *bridge) lower(ctx context.Context, q *client.Invoice, s *stripe.Invoice, j *job) error {
 	m, err := moneyOf(q.Currency)
 	if err != nil {
@@ -158,7 +158,8 @@ func (b *bridge) lower(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 		return person("amount", s.ID, "of invoice %s %d %s are open in quotad, in minor units, and Stripe cannot write that: lower it there by hand",
 			number(q), q.OpenMinor, q.Currency)
 	}
-	// Partial payments at Stripe are recorded when everything is paid, so the amount is still open in quotad.
+	// Partial payments at Stripe are recorded in quotad only when the invoice is fully paid, so quotad's open
+	// amount still includes them.
 	less := s.AmountRemaining + s.AmountPaid - open
 	switch {
 	case less == 0:
@@ -184,8 +185,8 @@ func (b *bridge) lower(ctx context.Context, q *client.Invoice, s *stripe.Invoice
 	return nil
 }
 
-// paidOutside marks an invoice at Stripe as paid elsewhere. It sets the metadata first, so that the bridge does
-// not record this as a payment in quotad.
+// paidOutside marks an invoice at Stripe as paid outside of Stripe. It first sets metadata on the invoice, so
+// that the bridge does not record this in quotad as a payment.
 func (b *bridge) paidOutside(ctx context.Context, q *client.Invoice, s *stripe.Invoice, j *job) error {
 	if s.AmountPaid > 0 {
 		return person("part", s.ID, "invoice %s is paid in quotad, and Stripe has been paid a part of it, too: give that back there, and close the invoice",

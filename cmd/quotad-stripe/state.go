@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// stateFormat is the version of the state file's format. A bridge rejects a newer format.
+// stateFormat is the format version of the state file. A bridge rejects another version.
 const stateFormat = 1
 
-// maxNotices is the maximum number of notices for people. The oldest notices are removed first, and the log
-// contains all of them.
+// maxNotices is the maximum number of stored notices. The oldest notices are dropped first; the log contains all
+// notices.
 const maxNotices = 1000
 
-// state is the data that the bridge keeps between two starts. Its data about Stripe is only a cache, because the
-// bridge can find the objects again by their metadata. The cursor and the work cannot be restored, so they are
-// written together, and no event is skipped whose work is not recorded.
+// state is the data that the bridge keeps between two starts. Its data about Stripe is a cache, which the bridge
+// can rebuild from Stripe's metadata. The cursor and the work cannot be rebuilt. They are saved together, so the
+// cursor never skips an event whose work is not saved.
 type state struct {
 	Format  int    `json:"format"`
 	Mode    string `json:"stripe_mode"`
-	Account string `json:"stripe_account,omitempty"` // empty if the key may not read it
+	Account string `json:"stripe_account,omitempty"` // empty if the key may not read the account
 
-	Cursor int64      `json:"cursor"`          // the last event of quotad's that was read
-	Last   *lastEvent `json:"last_event"`      // identity of that event; nil if no event was read
-	Seen   time.Time  `json:"last_event_seen"` // time at which quotad returned it last
+	Cursor int64      `json:"cursor"`          // the id of the last event that was read from quotad
+	Last   *lastEvent `json:"last_event"`      // the last event that was read; nil if no event was read
+	Seen   time.Time  `json:"last_event_seen"` // the last time at which quotad returned this event
 
-	StripeSince int64            `json:"stripe_since"` // Unix seconds of the newest handled event of Stripe's
-	StripeSeen  map[string]int64 `json:"stripe_seen"`  // handled events near that time, with their seconds
+	StripeSince int64            `json:"stripe_since"` // Unix seconds of the newest handled event of Stripe
+	StripeSeen  map[string]int64 `json:"stripe_seen"`  // handled events near StripeSince, with their Unix seconds
 
-	Customers map[string]*customer `json:"customers"` // keyed by quotad's key
-	Open      map[string]string    `json:"open"`      // unsettled invoices at Stripe: quotad's id → Stripe's id
-	Work      map[string]*job      `json:"work"`      // invoices to process, by quotad's id
-	Notices   []notice             `json:"notices"`   // notices for a person, the oldest first
+	Customers map[string]*customer `json:"customers"` // by quotad's key
+	Open      map[string]string    `json:"open"`      // invoices not settled at Stripe: quotad's id → Stripe's id
+	Work      map[string]*job      `json:"work"`      // invoices to be settled, by quotad's id
+	Notices   []notice             `json:"notices"`   // notices that a person must handle, oldest first
 }
 
-// lastEvent distinguishes an event from another event with the same id, because a restored database may reuse an
-// id, and another installation uses the same ids.
+// lastEvent distinguishes an event from another event with the same id. A restored database may assign an id
+// again, and another installation uses the same ids.
 type lastEvent struct {
 	Type string    `json:"type"`
 	At   time.Time `json:"at"`
@@ -50,30 +50,30 @@ type lastEvent struct {
 // customer is a customer at Stripe.
 type customer struct {
 	ID    string `json:"id"`
-	Made  bool   `json:"made,omitempty"`  // created by the bridge, which then updates its name and address
-	Buyer string `json:"buyer,omitempty"` // hash of the buyer's data that was sent to Stripe
+	Made  bool   `json:"made,omitempty"`  // created by the bridge, which then updates name and address
+	Buyer string `json:"buyer,omitempty"` // a hash of the buyer's data that was sent to Stripe
 }
 
-// job is an invoice that may not agree on both sides.
+// job is an invoice that may differ between quotad and Stripe.
 type job struct {
-	Gen     int64     `json:"gen"`     // incremented at each new request
-	Refused int       `json:"refused"` // number of rejections by Stripe, each of which changes the idempotency keys
+	Gen     int64     `json:"gen"`     // increases when the invoice is queued again
+	Refused int       `json:"refused"` // the number of rejections by Stripe; each changes the idempotency keys
 	Tries   int       `json:"tries"`
-	Next    time.Time `json:"next"` // earliest time of the next try
+	Next    time.Time `json:"next"` // the earliest time of the next try
 	Since   time.Time `json:"since"`
-	Error   string    `json:"error,omitempty"` // error of the last try
+	Error   string    `json:"error,omitempty"` // the error of the last try
 }
 
-// notice is a problem that the bridge leaves to a person.
+// notice is a problem that a person must resolve.
 type notice struct {
 	ID      string    `json:"id"`
 	At      time.Time `json:"at"`
-	Invoice string    `json:"invoice,omitempty"` // id of the invoice in quotad
-	Stripe  string    `json:"stripe,omitempty"`  // id of the object at Stripe
+	Invoice string    `json:"invoice,omitempty"` // the id of quotad's invoice
+	Stripe  string    `json:"stripe,omitempty"`  // the id of the object at Stripe
 	Text    string    `json:"text"`
 }
 
-// store is the state and its file. It is safe for concurrent use.
+// store contains the state and its file. It is safe for concurrent use.
 type store struct {
 	path string
 	lock *os.File
@@ -90,7 +90,7 @@ func newState() state {
 	}
 }
 
-// openStore locks the file and reads it. fresh reports that there was no file.
+// openStore locks the file and reads it. fresh reports that the file did not exist.
 func openStore(path string) (s *store, fresh bool, err error) {
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
@@ -125,8 +125,8 @@ func readState(path string) (state, error) {
 
 func (s *store) close() { _ = s.lock.Close() } // closing the file releases the lock
 
-// save writes the state if it has changed since the last write. Afterwards the complete file is on the disk.
-// After a crash, the disk contains either the old file or the new file.
+// save writes the state to the disk if it has changed since the last save. After a crash, the disk contains
+// either the old file or the new file, always complete.
 func (s *store) save() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func replaceFile(path string, raw []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// change changes the state in memory. save writes the state to the file.
+// change modifies the state in memory. save writes it to the file.
 func (s *store) change(f func(*state)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,14 +177,14 @@ func (s *store) change(f func(*state)) {
 	s.dirty = true
 }
 
-// read calls f with the state for reading.
+// read calls f with the state, which f must not modify.
 func (s *store) read(f func(*state)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.state)
 }
 
-// ask records that an invoice must be processed now.
+// ask queues an invoice to be settled now.
 func (s *state) ask(invoice string, now time.Time) {
 	j := s.Work[invoice]
 	if j == nil {
@@ -195,7 +195,7 @@ func (s *state) ask(invoice string, now time.Time) {
 	j.Next = now
 }
 
-// tell adds a notice unless it exists already. It reports whether it added the notice.
+// tell adds a notice unless a notice with its id exists. It reports whether it added the notice.
 func (s *state) tell(n notice) bool {
 	if slices.ContainsFunc(s.Notices, func(old notice) bool { return old.ID == n.ID }) {
 		return false

@@ -10,28 +10,28 @@ import (
 	"github.com/stripe/stripe-go/v85"
 )
 
-// The types of Stripe's events that the bridge receives by webhook or by polling.
+// Types of Stripe's events that the bridge handles, whether it receives them by webhook or by polling.
 var stripeTypes = []string{
 	"invoice.paid", "invoice.voided", "invoice.marked_uncollectible",
 	"charge.refunded", "charge.dispute.created",
 }
 
 const (
-	// overlap is the time for which old events are requested again, in seconds, because events need not appear
-	// in the order of their seconds.
+	// overlap is the time in seconds for which older events are requested again, because events may appear in
+	// another order than that of their seconds.
 	overlap = 60 * 60
 	// stripeKeeps is the time for which Stripe keeps events, in seconds.
 	stripeKeeps = 30 * daySeconds
 )
 
-// followStripe polls Stripe for newer events. It thereby receives events that the webhook missed.
+// followStripe polls Stripe for new events, to handle events that the webhook missed.
 func (b *bridge) followStripe(ctx context.Context) error {
 	now := time.Now().Unix()
 	var since int64
 	b.store.read(func(s *state) { since = max(s.StripeSince-overlap, now-stripeKeeps) })
 	params := &stripe.EventListParams{Types: stripe.StringSlice(stripeTypes), CreatedRange: &stripe.RangeQueryParams{GreaterThanOrEqual: since}}
 	params.Limit = stripe.Int64(100)
-	handled := map[string]int64{} // the order is irrelevant, because the named invoices are read
+	handled := map[string]int64{} // the order of events does not matter, because settle reads the named invoice
 	for e, err := range b.stripe.V1Events.List(ctx, params).All(ctx) {
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (b *bridge) followStripe(ctx context.Context) error {
 	return nil
 }
 
-// stripeObject contains the fields that the bridge reads of an event's object.
+// stripeObject contains the fields that the bridge reads from an event's object.
 type stripeObject struct {
 	ID            string            `json:"id"`
 	Amount        int64             `json:"amount"`
@@ -73,8 +73,8 @@ type stripeObject struct {
 	PaymentIntent json.RawMessage   `json:"payment_intent"`
 }
 
-// hear records the work for an event of Stripe's. It does not rely on amounts in the event, because the invoice
-// itself is read later.
+// hear handles one of Stripe's events. It does not use the amounts in the event, because settle reads the
+// invoice itself.
 func (b *bridge) hear(ctx context.Context, e *stripe.Event) error {
 	var object stripeObject
 	if e.Data == nil {
@@ -95,7 +95,7 @@ func (b *bridge) hear(ctx context.Context, e *stripe.Event) error {
 	return nil
 }
 
-// noted schedules the processing of an invoice that Stripe names.
+// noted queues an invoice that one of Stripe's events names.
 func (b *bridge) noted(id, at string) {
 	other := ""
 	b.store.change(func(s *state) {
@@ -114,12 +114,12 @@ func (b *bridge) noted(id, at string) {
 	}
 }
 
-// returned notifies a person that money for an invoice was returned to the customer. quotad cannot know whether
-// the customer owes the amount again, so no payment is reversed.
+// returned reports to a person that money was refunded or disputed for one of quotad's invoices. quotad cannot
+// know whether the customer owes the money again, so the bridge reverses no payment.
 func (b *bridge) returned(ctx context.Context, e *stripe.Event, object *stripeObject) error {
 	var intent string
 	if json.Unmarshal(object.PaymentIntent, &intent) != nil || intent == "" {
-		return nil // invoices are paid by payment intents
+		return nil // invoices are always paid by payment intents
 	}
 	params := &stripe.InvoicePaymentListParams{Payment: &stripe.InvoicePaymentListPaymentParams{
 		Type: stripe.String("payment_intent"), PaymentIntent: stripe.String(intent),
@@ -132,7 +132,7 @@ func (b *bridge) returned(ctx context.Context, e *stripe.Event, object *stripeOb
 	n := notice{ID: fmt.Sprintf("%s %s %d", e.Type, object.ID, amount), Stripe: object.ID}
 	for p, err := range b.stripe.V1InvoicePayments.List(ctx, params).All(ctx) {
 		if status := answered(err); status >= http.StatusBadRequest && status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
-			// A retry would have the same result and would delay all later events.
+			// A retry would have the same result and would block all later events.
 			n.Text = fmt.Sprintf("%d %s were %s at Stripe, in its minor units, and whether that is of an invoice of quotad's could not be read: %v", amount,
 				object.Currency, what, plain(err))
 			b.tell(n)

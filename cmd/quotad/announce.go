@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// announce prints to stdout, once per start, the data that a new user needs: the URL, the admin key and, with
-// --demo, a first request. It never logs the key, because logs are kept and other people read them.
+// announce prints to stdout, once per start, everything a person needs to begin: the URL, the admin key and,
+// with --demo, a first request. It never logs the key, because logs are kept and other people read them.
 func (n *node) announce(s *settings, key adminKey) error {
 	var b strings.Builder
 	url := n.url
@@ -24,7 +24,7 @@ func (n *node) announce(s *settings, key adminKey) error {
 	if s.Demo {
 		secret := key.secret
 		if secret == "" {
-			// The operator's own key is already in the environment or in a file, so it is not printed.
+			// The operator's own key is in the environment or in a file, so the output does not repeat the key.
 			secret = "'\"$QUOTAD_ADMIN_KEY\"'"
 		}
 		fmt.Fprintf(&b, "\nTry it:\n\ncurl -s %s/v1/hits \\\n  -H 'Authorization: Bearer %s' \\\n  -H 'Content-Type: application/json' \\\n  -d '{\"customer\":\"%s\",\"meter\":\"%s\"}'\n",
@@ -35,14 +35,14 @@ func (n *node) announce(s *settings, key adminKey) error {
 	}
 	b.WriteString("\n")
 	if _, err := fmt.Fprint(s.out(), b.String()); err != nil && key.made {
-		// quotad stores only a hash of the key, so without this output nobody would ever know the key.
+		// quotad stores only a hash of the key. If this print fails, nobody ever learns the key.
 		return fmt.Errorf("print the admin key: %w", err)
 	}
 	return nil
 }
 
-// keyFile returns the path of the file with the demo's admin key. The path is absolute, so that it works from
-// any directory.
+// keyFile returns the path of the file that contains the demo's admin key. The path is absolute, so that it
+// works from any directory.
 func keyFile(s *settings) string {
 	path := filepath.Join(s.dataDir(), demoKeyFile)
 	if whole, err := filepath.Abs(path); err == nil {

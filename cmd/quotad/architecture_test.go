@@ -30,18 +30,27 @@ func TestArchitectureLists(t *testing.T) {
 	request := listedFiles(t, page, "### A request", "internal")
 	hit := listedFiles(t, page, "### An admitted hit", "internal")
 	id := listedFiles(t, page, "### A hit with an id", "internal/quota/locked")
+	level := listedFiles(t, page, "### A hit on a level meter", "internal/quota/locked")
+	change := listedFiles(t, page, "### A change of plan", "internal")
+	payment := listedFiles(t, page, "### A payment", "internal")
+	delivery := listedFiles(t, page, "### A webhook's delivery", "internal")
 	invoice := listedFiles(t, page, "## The way of an invoice", "internal/billing")
 	edit := listedFiles(t, page, "The files of a plan's edit", "internal/web")
 	live := listedFiles(t, page, "A live page is told", "internal/web")
-	for i, list := range [][]string{request, hit, id, invoice, edit, live} {
+	all := [][]string{request, hit, id, level, change, payment, delivery, invoice, edit, live}
+	for i, list := range all {
 		if len(list) < 5 || len(list) > mostListed {
 			t.Errorf("list %d has %d files, not 5 to %d: %v", i, len(list), mostListed, list)
 		}
 	}
-	calls := callsOf(t, slices.Concat(request, hit, id, invoice, edit, live))
+	calls := callsOf(t, slices.Concat(all...))
 	for name, course := range map[string][]string{
 		"a hit":            slices.Concat(request, hit),
 		"a hit with an id": slices.Concat(request, hit[:7], id, hit[9:]),
+		"a level's hit":    slices.Concat(request, hit[:7], level),
+		"a change of plan": slices.Concat(request, change),
+		"a payment":        slices.Concat(request, payment),
+		"a delivery":       delivery,
 		"an invoice":       invoice, "a plan's edit": edit, "a live page": live,
 	} {
 		down := 0

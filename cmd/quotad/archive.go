@@ -25,12 +25,12 @@ type archived struct {
 	Before string   `json:"before"`
 	DryRun bool     `json:"dry_run"`
 	Booked int      `json:"counters_booked"`
-	Tables []string `json:"tables"` // tables that this run archived
-	Total  int      `json:"months"` // number of tables that all runs archived
-	Next   []string `json:"next"`   // possible next steps with the tables, for people
+	Tables []string `json:"tables"` // detached by this run
+	Total  int      `json:"months"` // detached by all runs
+	Next   []string `json:"next"`   // commands with which a person can dump and drop the tables
 }
 
-// run archives old months and prints the result.
+// run archives old months and prints a report.
 func (a *archiveCmd) run(ctx context.Context, p *program) error {
 	if a.Timeout <= 0 {
 		return badSetting("timeout", "must be above 0, not %s", a.Timeout)
@@ -68,7 +68,7 @@ func (a *archiveCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// explainArchive adds the next step to an error.
+// explainArchive adds to an error what the operator can do about it.
 func explainArchive(err error, before time.Time) error {
 	refused, whole := archive.RefusedError(""), (*upkeep.NotWholeError)(nil)
 	switch {
@@ -78,7 +78,7 @@ func explainArchive(err error, before time.Time) error {
 	return fmt.Errorf("%w. Run it again, with the same --before: it goes on where it ended", err)
 }
 
-// readMonth parses a month, a day or an RFC 3339 instant.
+// readMonth parses a month, a day, or an RFC 3339 time.
 func readMonth(text string) (at time.Time, err error) {
 	for _, layout := range []string{"2006-01", time.DateOnly, time.RFC3339} {
 		if at, err = time.Parse(layout, text); err == nil {

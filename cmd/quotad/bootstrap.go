@@ -19,10 +19,10 @@ import (
 // adminKey is an admin key that may be printed. secret is empty if no key may be printed.
 type adminKey struct {
 	secret string
-	made   bool // the key was created at this start
+	made   bool // the key was created during this start
 }
 
-// bootstrap creates an admin key if there is none. With --demo it also creates a meter, a plan and a customer.
+// bootstrap ensures that an admin key exists. With --demo it also creates a meter, a plan and a customer.
 func (n *node) bootstrap(ctx context.Context, s *settings) (adminKey, error) {
 	ctx = plans.As(ctx, plans.Actor{By: plans.ActorStart})
 	key, err := n.ensureAdminKey(ctx, s)
@@ -37,7 +37,7 @@ func (n *node) bootstrap(ctx context.Context, s *settings) (adminKey, error) {
 	return key, nil
 }
 
-const bootstrapName = "bootstrap" // the name of the admin keys that quotad makes at its start
+const bootstrapName = "bootstrap" // the name of admin keys that quotad creates during its start
 
 func (n *node) ensureAdminKey(ctx context.Context, s *settings) (adminKey, error) {
 	if s.AdminKey != "" {
@@ -54,12 +54,12 @@ func (n *node) ensureAdminKey(ctx context.Context, s *settings) (adminKey, error
 	return adminKey{secret, secret != ""}, err
 }
 
-// demoKeyFile is in the data directory and is readable only by quotad's user. It lets `make run` print a command
-// that works again after a restart. Without --demo no secret is stored.
+// demoKeyFile is a file in the data directory that only quotad's own user can read. With it, a later `make run`
+// can print a curl command that works. Without --demo, quotad stores no secret.
 const demoKeyFile = "demo-admin-key"
 
-// ensureDemoKey creates an admin key from the secret in the demo's key file. If there is no file, or if the
-// store refuses the secret because the key was revoked, ensureDemoKey writes a new file.
+// ensureDemoKey registers the secret in the demo's key file as an admin key. It writes a new file if the file is
+// missing or if the store refuses the secret, for example because the key was revoked.
 func (n *node) ensureDemoKey(ctx context.Context, dir string) (adminKey, error) {
 	path := filepath.Join(dir, demoKeyFile)
 	secret, err := readDemoKey(path)
@@ -96,9 +96,9 @@ func readDemoKey(path string) (string, error) {
 
 func writeDemoKey(path string) (string, error) {
 	var raw [32]byte
-	_, _ = rand.Read(raw[:]) // never fails, because the program would crash instead
+	_, _ = rand.Read(raw[:]) // never returns an error; it would end the program instead
 	secret := "qk_" + base64.RawURLEncoding.EncodeToString(raw[:])
-	// With an external database, the data directory may not exist yet.
+	// If an external database is used, the data directory may not exist yet.
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("%w: choose another directory with --data-dir (QUOTAD_DATA_DIR)", err)
 	}
@@ -110,7 +110,7 @@ func writeDemoKey(path string) (string, error) {
 	return secret, errors.Join(err, f.Close())
 }
 
-// The demo is the example in the documentation.
+// The names of the demo are those of the documentation's examples.
 const (
 	demoMeter    = "requests"
 	demoPlan     = "demo"
@@ -118,8 +118,8 @@ const (
 	demoSeller   = "Demo Inc."
 )
 
-// makeDemo creates the demo's missing meter, plan and customer, and names the seller if it has no name. It
-// leaves existing resources unchanged, because a user may have changed them.
+// makeDemo creates the demo's meter, plan and customer if they are missing, and names the seller if the seller
+// has no name. It does not change existing objects, because a user may have edited them.
 func (n *node) makeDemo(ctx context.Context) error {
 	_, err := n.store.GetMeter(ctx, demoMeter)
 	if errors.Is(err, plans.ErrUnknownMeter) {
@@ -150,7 +150,8 @@ func (n *node) makeDemo(ctx context.Context) error {
 	return err
 }
 
-// nameSeller sets the name of the default seller. Invoices of a seller without a name are held.
+// nameSeller names the default seller, which issues the invoices of accounts without a seller of their own.
+// Invoices of a seller without a name are held.
 func (n *node) nameSeller(ctx context.Context) error {
 	s, err := n.accounts.Seller(ctx, "default")
 	if err != nil || s.Name != "" {
@@ -159,7 +160,7 @@ func (n *node) nameSeller(ctx context.Context) error {
 	s.Name = demoSeller
 	_, _, err = n.accounts.PutSeller(ctx, accounts.SellerInput{Seller: s.Seller, CreditNotePrefix: s.CreditNotePrefix},
 		plans.Precondition{Given: true, ETags: []string{s.ETag()}})
-	if errors.Is(err, plans.ErrPrecondition) { // somebody has just named the seller
+	if errors.Is(err, plans.ErrPrecondition) { // another request has just named the seller
 		err = nil
 	}
 	return err

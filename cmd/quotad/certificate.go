@@ -10,22 +10,21 @@ import (
 	"time"
 )
 
-// certificateLook is the minimum interval between two checks of the certificate's files.
+// certificateLook is the minimum time between two checks of the certificate's files.
 const certificateLook = time.Second
 
-// certificate is the listener's certificate. If its files have changed, they are read again for a new
-// connection.
+// certificate is the listener's TLS certificate. If its files have changed, a new connection reloads them.
 type certificate struct {
 	chain, key string // paths
 	log        *slog.Logger
 
 	mu      sync.Mutex
 	looked  time.Time
-	written [2]time.Time // modification times of the files at the last read
+	written [2]time.Time // modification times of the files at the last load
 	now     *tls.Certificate
 }
 
-// newCertificate reads the files of a certificate.
+// newCertificate loads a certificate from its files.
 func newCertificate(chain, key string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{chain: chain, key: key, log: log, looked: time.Now()}
 	c.written = c.changes()
@@ -34,7 +33,7 @@ func newCertificate(chain, key string, log *slog.Logger) (*certificate, error) {
 	return c, err
 }
 
-// changes returns the modification times of the files. The time of a missing file is zero.
+// changes returns the modification time of each file, or the zero time for a missing file.
 func (c *certificate) changes() (at [2]time.Time) {
 	for i, path := range []string{c.chain, c.key} {
 		if info, err := os.Stat(path); err == nil {
@@ -44,8 +43,8 @@ func (c *certificate) changes() (at [2]time.Time) {
 	return at
 }
 
-// get implements tls.Config's GetCertificate. If the new files are invalid, the previous certificate stays in
-// use, because one of the two files may not have been written yet.
+// get implements GetCertificate of tls.Config. If the new files do not work, get keeps the previous certificate,
+// because one of the two files may not be written yet.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +83,7 @@ func readCertificate(chainPath, keyPath string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// readPEM reads a file that contains at least one PEM block whose type ends in want.
+// readPEM reads a file, which must contain at least one PEM block whose type ends in want.
 func readPEM(flag, path, want string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

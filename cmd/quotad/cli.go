@@ -15,7 +15,7 @@ import (
 	"quotad/internal/postgres/embedded"
 )
 
-// grammar is the command line.
+// grammar is the command line as kong parses it.
 type grammar struct {
 	Serve   settings `cmd:"" help:"Serve the API."`
 	Migrate struct {
@@ -42,7 +42,7 @@ type grammar struct {
 	OpenAPI printOpenAPI `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
 }
 
-// command is a subcommand with its flags.
+// A command is a subcommand with its flags set.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
@@ -54,11 +54,11 @@ func (s *settings) run(ctx context.Context, p *program) error {
 }
 
 // exited is the value with which kong panics after it has printed help, see kong.Exit in parse. parse recovers
-// from the panic.
+// it.
 type exited int
 
-// parse returns the command of a command line. done reports that kong has printed help and that there is no
-// command to run.
+// parse returns the command that a command line selects. done reports that kong has printed help, so no command
+// is left to run.
 func (p *program) parse(args []string) (chosen command, done bool, err error) {
 	switch {
 	case len(args) == 0:
@@ -112,7 +112,7 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 	return chosen, false, nil
 }
 
-// readDuration parses a setting that is a duration. Its error explains the format of durations.
+// readDuration parses a setting that is a duration. Its error explains the format of a duration.
 func readDuration(c *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := c.Scan.PopValueInto("duration", &text); err != nil {
@@ -143,12 +143,11 @@ func (versionCmd) run(_ context.Context, p *program) error {
 
 type printOpenAPI struct{}
 
-// run prints the document without the build's version, so that the file in the repository changes only when the
-// API changes.
+// run prints no build version, so that the file in the repository changes only when the API changes.
 func (printOpenAPI) run(_ context.Context, p *program) error {
 	_, err := p.stdout.Write(api.OpenAPI("dev"))
 	return err
 }
 
-// shown formats a time for the output of commands: RFC 3339, UTC.
+// shown returns a time as the commands print it: RFC 3339, in UTC.
 func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -19,7 +19,7 @@ import (
 // commandPatience is the time for which a command waits for an external database.
 const commandPatience = 10 * time.Second
 
-// allowance specifies whether a command may create the embedded server's data.
+// allowance is whether a command may create the embedded server's data.
 type allowance bool
 
 const (
@@ -27,9 +27,10 @@ const (
 	orNew    allowance = true
 )
 
-// withDatabase runs do on the database in the settings. With --database-url, this is an external server.
-// Otherwise it is the embedded server of the data directory. If a quotad serves there, its server is already
-// running and is used. Otherwise the server is started for this command.
+// withDatabase calls do with the URL of the database that the settings name. If --database-url is set, that is
+// the external server. Otherwise it is the embedded server in the data directory. If a running quotad has
+// already started the embedded server, the command shares it; otherwise withDatabase starts it for this command
+// alone.
 func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, do func(ctx context.Context, url string, log *slog.Logger) error) (err error) {
 	if c.DatabaseURL == "" && allow == existing {
 		if !embedded.HasData(c.dataDir()) {
@@ -40,7 +41,7 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 	p.warnUnknown(log)
 	db, err := c.connectOrStart(ctx, log)
 	if errors.Is(err, embedded.ErrDataDirInUse) {
-		// Another quotad uses the data directory, so this command uses the embedded server of that quotad.
+		// Another quotad uses the data directory, so this command shares that quotad's embedded server.
 		if url, running := embedded.RunningURL(c.dataDir()); running {
 			db, err = &database{url: url, place: c.place()}, nil
 		}
@@ -61,7 +62,7 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 	return do(ctx, db.url, log)
 }
 
-// withStore is withDatabase for commands that need quotad's tables.
+// withStore is like withDatabase, for commands that need quotad's tables.
 func (c *common) withStore(ctx context.Context, p *program, do func(context.Context, *store.Store) error) error {
 	return c.withPool(ctx, p, func(ctx context.Context, pool *pgxpool.Pool) error {
 		return do(ctx, store.New(pool, store.Options{}))
@@ -70,7 +71,7 @@ func (c *common) withStore(ctx context.Context, p *program, do func(context.Cont
 
 func (c *common) withPool(ctx context.Context, p *program, do func(context.Context, *pgxpool.Pool) error) error {
 	return c.withDatabase(ctx, p, existing, func(ctx context.Context, url string, _ *slog.Logger) error {
-		// A command may read whole tables, so its statements have no timeout.
+		// Statements have no timeout, because a command may read whole tables.
 		pool, err := postgres.Open(ctx, url, postgres.PoolOptions{StatementTimeout: -1})
 		if err != nil {
 			return badDatabaseURL(err)

@@ -16,15 +16,16 @@ import (
 	"quotad/migrations"
 )
 
-// database is the PostgreSQL server with quotad's data: the server of --database-url or an embedded server.
+// database is the PostgreSQL server that stores quotad's data: the external server of --database-url, or an
+// embedded server.
 type database struct {
 	url      string
-	place    string           // the server or the directory, for messages
-	embedded *embedded.Server // the server that this process started, or nil
-	given    bool             // set by --database-url
+	place    string           // the server or the directory, as shown in messages
+	embedded *embedded.Server // the server that this process started; nil for an external one
+	given    bool             // --database-url is set
 }
 
-// openDatabase starts the embedded server or waits for the external server, and migrates the database.
+// openDatabase starts the embedded server or waits for the external server, and then migrates the schema.
 func openDatabase(ctx context.Context, c *common, patience time.Duration, log *slog.Logger) (*database, error) {
 	db, err := c.connectOrStart(ctx, log)
 	if err != nil {
@@ -36,8 +37,8 @@ func openDatabase(ctx context.Context, c *common, patience time.Duration, log *s
 	return db, nil
 }
 
-// connectOrStart returns the database in the settings. It starts an embedded server, but does not connect to an
-// external server.
+// connectOrStart returns the database that the settings name. It starts an embedded server, but does not connect
+// to an external server.
 func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*database, error) {
 	if c.DatabaseURL != "" {
 		return &database{url: c.DatabaseURL, place: c.place(), given: true}, nil
@@ -59,8 +60,8 @@ func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*databas
 	return &database{url: server.URL(), place: c.place(), embedded: server}, nil
 }
 
-// orAnotherDir adds the advice to choose another data directory if the directory could not be created or is a
-// file. If this user may not open the directory, err already contains the advice.
+// orAnotherDir adds the advice to choose another data directory to err, if the directory could not be created or
+// is a file. If this user may not open the directory, err already contains this advice.
 func orAnotherDir(dir string, err error) error {
 	info, statErr := os.Stat(dir)
 	cannotBe := errors.Is(err, os.ErrNotExist) && errors.Is(statErr, os.ErrNotExist)
@@ -70,8 +71,8 @@ func orAnotherDir(dir string, err error) error {
 	return err
 }
 
-// gone returns a channel that is closed when this process gives up its embedded server. For all other servers
-// the channel is nil and blocks for ever.
+// gone returns a channel that is closed when this process gives up its embedded server. For an external server
+// the channel is nil and blocks forever.
 func (db *database) gone() <-chan struct{} {
 	if db.embedded == nil {
 		return nil
@@ -86,7 +87,7 @@ func (db *database) close() error {
 	}
 	select {
 	case <-db.embedded.Done():
-		return nil // the reason of the end was reported already
+		return nil // the reason why it ended was already reported
 	default:
 	}
 	if err := db.embedded.Stop(context.Background()); err != nil {
@@ -100,7 +101,7 @@ const (
 	maxPause   = 2 * time.Second
 )
 
-// prepare waits for at most patience until the database is reachable, and then migrates. The migration may take
+// prepare waits at most patience until it can reach the database. Then it migrates the schema, which may take
 // longer than patience.
 func (db *database) prepare(ctx context.Context, patience time.Duration, log *slog.Logger) error {
 	giveUp, pause := time.Now().Add(patience), firstPause
@@ -114,7 +115,7 @@ func (db *database) prepare(ctx context.Context, patience time.Duration, log *sl
 		case errors.Is(err, postgres.ErrBadURL):
 			return badDatabaseURL(err)
 		case !postgres.Passing(err):
-			return db.explain(err) // the server was reached but refused the connection
+			return db.explain(err) // the server answered with an error
 		case !time.Now().Add(pause).Before(giveUp) && postgres.Outage(err):
 			return fmt.Errorf("%s could not be reached within %s: %w%s; --start-timeout waits longer", db.place, patience, err, checkURL)
 		case !time.Now().Add(pause).Before(giveUp):
@@ -131,7 +132,7 @@ func (db *database) prepare(ctx context.Context, patience time.Duration, log *sl
 	}
 }
 
-// migrate makes one attempt. It connects within the deadline, and then migrates without a time limit.
+// migrate is one attempt to connect within the deadline and then to migrate. The migration has no deadline.
 func (db *database) migrate(ctx context.Context, deadline time.Time, log *slog.Logger) error {
 	if err := db.greet(ctx, deadline, true); err != nil {
 		return err
@@ -142,13 +143,13 @@ func (db *database) migrate(ctx context.Context, deadline time.Time, log *slog.L
 
 var errTooOld = errors.New("PostgreSQL is too old")
 
-// greet connects and checks that the server's version is new enough, that quotad supports the schema, and that
-// no pooler assigns each transaction another session. If write is true, it also checks that the database accepts
-// writes.
+// greet connects and verifies that quotad can work with the server: its version is new enough, its schema is
+// quotad's, and no pooler assigns another session to each transaction. If write is true, greet also verifies
+// that the database accepts writes.
 func (db *database) greet(ctx context.Context, deadline time.Time, write bool) error {
 	within, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	if db.given { // the following steps prepare statements, which such a pooler loses
+	if db.given { // the next checks prepare statements, which such a pooler loses
 		if err := postgres.CheckPooler(within, db.url); err != nil {
 			return err
 		}
@@ -177,7 +178,7 @@ func (db *database) greet(ctx context.Context, deadline time.Time, write bool) e
 
 const checkURL = "\nCheck --database-url (QUOTAD_DATABASE_URL), that PostgreSQL runs there and that it lets this machine in"
 
-// explain adds to a server's error the name of the server and the next step.
+// explain adds to a server's error which server it is and how to resolve the error.
 func (db *database) explain(err error) error {
 	return fmt.Errorf("%s: %w%s", db.place, err, db.hint(err))
 }

@@ -15,7 +15,7 @@ import (
 	"quotad/internal/postgres"
 )
 
-// envPrefix is the prefix of all settings in the environment.
+// envPrefix is the prefix of every setting's environment variable.
 const envPrefix = "QUOTAD_"
 
 const databaseURLFlag = "database-url"
@@ -37,19 +37,19 @@ func envOf(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnv returns the value of a flag that is not on the command line. The value is that of the variable NAME,
-// or the text of the file whose path is in NAME_FILE. An empty variable counts as unset, because compose files
-// and unit files set a variable without a value to "".
+// fromEnv returns the value of a flag that is not on the command line. The value comes from the variable NAME,
+// or from the file whose path is in NAME_FILE. An empty variable counts as unset, because compose files and unit
+// files set variables without a value to an empty string.
 func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	name := envName(flag)
 	if name == "" {
-		return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+		return nil, nil //nolint:nilnil // nil leaves the flag's value to kong
 	}
 	value, _ := p.lookupEnv(name)
 	path, _ := p.lookupEnv(name + "_FILE")
 	if path == "" {
 		if value == "" {
-			return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+			return nil, nil //nolint:nilnil // nil leaves the flag's value to kong
 		}
 		return value, nil
 	}
@@ -61,14 +61,13 @@ func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 		return nil, fmt.Errorf("%s_FILE: %w", name, err)
 	}
 	if flag.Name == databaseURLFlag {
-		return postgres.InFile(path), nil // each new connection reads the file again, because its password may change
+		return postgres.InFile(path), nil // each new connection reads the file again, because the password may change
 	}
 	return text, nil
 }
 
-// unknownSettings returns a warning for each environment variable that looks like a setting but is unknown. The
-// warning contains the setting that was probably meant. The settings of all commands are known, whichever
-// command runs.
+// unknownSettings returns a warning for each environment variable that looks like a setting but is not a setting
+// of any command. The warning names the setting that was probably meant.
 func (p *program) unknownSettings(model *kong.Application) (unknown []string) {
 	if p.environ == nil {
 		return nil
@@ -100,7 +99,7 @@ func (p *program) unknownSettings(model *kong.Application) (unknown []string) {
 	return unknown
 }
 
-// ofService reports whether Kubernetes sets a variable for a service named quotad.
+// ofService reports whether Kubernetes sets the variable for a service named quotad.
 func ofService(name, value string) bool {
 	return strings.HasPrefix(name, envPrefix+"SERVICE_") || strings.HasPrefix(name, envPrefix+"PORT_") ||
 		name == envPrefix+"PORT" && strings.Contains(value, "://")
@@ -134,7 +133,7 @@ func readSetting(path string) (string, error) {
 	return value, nil
 }
 
-// describe returns a flag's help with its default and its environment variable.
+// describe appends the default and the environment variable to a flag's help.
 func describe(value *kong.Value) string {
 	text := value.Help
 	if value.Flag == nil {

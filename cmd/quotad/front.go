@@ -18,8 +18,8 @@ import (
 	"quotad/internal/fastpath"
 )
 
-// front owns the listeners and their handlers. At first the handlers only report that the process is alive.
-// After use they are the handlers of the API.
+// front owns the listeners and their handlers. Before use is called, the handlers report only that the process
+// is alive. After use, they serve the API.
 type front struct {
 	log     *slog.Logger
 	urls    []string // URLs of the listeners for clients on this machine, the main listener first
@@ -27,12 +27,12 @@ type front struct {
 	main    atomic.Pointer[http.Handler]
 	metrics atomic.Pointer[http.Handler]
 	ending  atomic.Bool // each response closes its connection
-	failed  chan error  // receives the error of a broken listener
+	failed  chan error  // receives the error of a listener that failed
 	running sync.WaitGroup
-	atLeast func(time.Duration) time.Duration // atLeast of the settings
+	atLeast func(time.Duration) time.Duration // settings.atLeast
 }
 
-// openFront opens the ports and begins to respond on them.
+// openFront opens the ports and starts to serve requests on them.
 func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, error) {
 	f := &front{log: log, failed: make(chan error, 2), atLeast: s.atLeast}
 	f.use(http.HandlerFunc(starting), http.HandlerFunc(starting))
@@ -46,7 +46,7 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 	}
 	f.serve(listener, &f.main, config != nil)
 	if s.MetricsListen != "" {
-		// This listener has no TLS, because metrics contain no secrets and their scrapers are inside the
+		// The metrics listener has no TLS, because metrics contain no secrets and are scraped from inside the
 		// network.
 		listener, err := listen(ctx, "metrics-listen", s.MetricsListen, nil, log)
 		if err != nil {
@@ -58,7 +58,7 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 	return f, nil
 }
 
-// serve begins to serve requests on a listener. Each request is passed to the handler to which the pointer
+// serve starts to serve requests on a listener. Each request is served by the handler to which the pointer
 // refers at that moment.
 func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handler], secure bool) {
 	f.urls = append(f.urls, localURL(listener.Addr().String(), secure))
@@ -69,7 +69,8 @@ func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handle
 		}
 		(*handler.Load()).ServeHTTP(w, r)
 	}), f.log), time.Now)
-	// net/http logs every connection that a client broke. These messages are worth no more than the debug level.
+	// net/http logs errors of single connections that their clients broke. These errors deserve only the debug
+	// level.
 	server.ErrorLog = slog.NewLogLogger(f.log.Handler(), slog.LevelDebug)
 	f.lengthen(server.Server)
 	f.servers = append(f.servers, server)
@@ -80,8 +81,8 @@ func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handle
 	})
 }
 
-// lengthen applies atLeast to the deadlines of clients. A write may follow the time for the request and the time
-// for its decision.
+// lengthen applies atLeast to the server's timeouts for clients. The write timeout covers the time to read the
+// request and the time to decide it.
 func (f *front) lengthen(server *http.Server) {
 	server.ReadHeaderTimeout, server.ReadTimeout = f.atLeast(server.ReadHeaderTimeout), f.atLeast(server.ReadTimeout)
 	write := max(server.WriteTimeout, 3*f.atLeast(0))
@@ -91,17 +92,17 @@ func (f *front) lengthen(server *http.Server) {
 // connectionClose is the value of the Connection header in responses of a draining node.
 var connectionClose = []string{"close"}
 
-// drain makes each response from now on close its connection. The listeners stay open. A proxy that forwards
-// connections without parsing requests would otherwise keep clients on this node until its end cuts them off.
+// drain makes each further response close its connection. The listeners stay open. Otherwise a TCP proxy, which
+// does not read requests, would keep clients on this node until the end of the process cuts them off.
 func (f *front) drain() { f.ending.Store(true) }
 
-// use replaces both handlers. Requests in progress keep their previous handler.
+// use replaces both handlers. A request in progress keeps the handler with which it began.
 func (f *front) use(main, metrics http.Handler) {
 	f.main.Store(&main)
 	f.metrics.Store(&metrics)
 }
 
-// shutdown closes the listeners and waits for requests in progress until ctx ends.
+// shutdown closes the listeners and waits for the requests in progress until ctx ends.
 func (f *front) shutdown(ctx context.Context) error {
 	var all []error
 	for _, server := range f.servers {
@@ -111,7 +112,7 @@ func (f *front) shutdown(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// close closes the remaining connections and waits until the servers have ended.
+// close cuts off the remaining connections and waits until the servers have ended.
 func (f *front) close() {
 	for _, server := range f.servers {
 		_ = server.Close()
@@ -119,8 +120,8 @@ func (f *front) close() {
 	f.running.Wait()
 }
 
-// starting serves requests while the database is started, connected or migrated, which may take minutes.
-// Meanwhile /livez reports ok, so that no orchestrator kills the process.
+// starting serves requests while the database is started, reached or migrated, which may take minutes. /livez
+// returns 200 during this time, so that no orchestrator kills the process.
 func starting(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.URL.Path == "/livez" {
@@ -151,8 +152,8 @@ func listen(ctx context.Context, flag, address string, config *tls.Config, log *
 	return fastpath.Listener(listener), nil
 }
 
-// heard is a listener that logs when no connection can be accepted, for example because the process has no free
-// file descriptor. net/http retries and logs such errors only among errors of single connections.
+// heard is a listener that logs a warning when a connection cannot be accepted, for example because no file
+// descriptor is free. net/http retries in this case, but logs the error only at the debug level.
 type heard struct {
 	net.Listener
 	log *slog.Logger
@@ -178,7 +179,8 @@ func (s *settings) tlsConfig(log *slog.Logger) (*tls.Config, error) {
 	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
-// localURL returns the URL by which a client on this machine reaches a listener's address, which has a port.
+// localURL returns the URL at which a client on this machine reaches a listener's address. The address must have
+// a port.
 func localURL(address string, secure bool) string {
 	scheme := "http"
 	if secure {

@@ -11,11 +11,11 @@ import (
 	"quotad/internal/quota"
 )
 
-// gauges is the prometheus.Collector of the parts behind the API. It reads their numbers at each scrape.
+// gauges is the prometheus.Collector for the parts behind the API. It reads their statistics at each scrape.
 type gauges struct {
 	node  *node
 	build *prometheus.Desc
-	// degraded is 1 while /readyz reports a degraded node.
+	// degraded is 1 while /readyz reports that the node is degraded.
 	degraded *prometheus.Desc
 	evicted  *prometheus.Desc
 	cleaned  *prometheus.Desc
@@ -25,7 +25,8 @@ type gauges struct {
 	stats    []stat
 	clock    [4]*prometheus.Desc
 	pool     [3]*prometheus.Desc
-	// billed contains the work of this node. blocked and due describe the state of billing.
+	// billed counts the billing work of this node; blocked and due describe the state of billing in the
+	// database.
 	billed       [3]*prometheus.Desc
 	blocked, due *prometheus.Desc
 }
@@ -125,7 +126,7 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (g *gauges) Collect(to chan<- prometheus.Metric) {
-	// Collect runs in a goroutine of Prometheus' client, in which a panic would end the process.
+	// Collect runs in a goroutine of the Prometheus client, where a panic would end the process.
 	defer func() {
 		if p := recover(); p != nil {
 			g.node.log.Error("panic while collecting metrics", "panic", p, "stack", string(debug.Stack()))
@@ -171,7 +172,7 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collectBilling reads no database, because the worker has the numbers already.
+// collectBilling does not query the database; it reports the results of the worker's last check.
 func (g *gauges) collectBilling(to chan<- prometheus.Metric) {
 	closed, finalized, failed := g.node.closing.Worked()
 	for i, n := range []int64{closed, finalized, failed} {

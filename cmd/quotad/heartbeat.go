@@ -13,28 +13,29 @@ import (
 
 const (
 	beatEvery = 5 * time.Second
-	beatLimit = 3 * time.Second // one write, including the wait for a connection
+	beatLimit = 3 * time.Second // for one write, including the wait for a connection
 )
 
-// heartbeat writes a node's state for the overview of all nodes: that the node serves, whether it is degraded,
-// and the number of its decisions. It must not be used concurrently.
+// heartbeat records in the database that a node serves, its state, and the number of its decisions, for the
+// overview of all nodes. Only one goroutine may use it at a time.
 type heartbeat struct {
 	node   *node
 	row    plans.Node
-	minute int64         // minute of the last write, µs
-	before plans.Decided // the node's decisions before the minute began
-	told   plans.Decided // decisions in the last successful write
+	minute int64         // the minute of the last write, µs
+	before plans.Decided // the node's decisions when the minute began
+	told   plans.Decided // the decisions in the last successful write
 }
 
 func (n *node) newHeartbeat() *heartbeat {
-	name, _ := os.Hostname() // the port alone identifies the node if there is no name
+	name, _ := os.Hostname() // without a hostname, the port alone is the name
 	if u, err := url.Parse(n.url); err == nil && u.Port() != "" {
 		name += ":" + u.Port()
 	}
 	return &heartbeat{node: n, row: plans.Node{ID: rand.Text(), Name: cmp.Or(name, n.url), Version: version}}
 }
 
-// run writes every few seconds until ctx ends. It logs the begin and the end of failures.
+// run writes every few seconds until ctx ends. It logs when the writes begin to fail and when they succeed
+// again.
 func (h *heartbeat) run(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -57,8 +58,9 @@ func (h *heartbeat) run(ctx context.Context) {
 	}
 }
 
-// beat writes once. For the current minute it writes the sum so far, so that nothing is counted twice if the
-// response to a write was lost. Only the first write of a minute may repeat counts of such a write.
+// beat writes the heartbeat once, with the minute's total so far, so that nothing counts twice if the response
+// to a write is lost. Only the first write of a minute may repeat decisions that such a lost write already
+// counted.
 func (h *heartbeat) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.node.atLeast(beatLimit))
 	defer cancel()
@@ -82,7 +84,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	return err
 }
 
-// end writes the last decisions and marks the node as gone.
+// end writes the last decisions and records that the node has ended.
 func (h *heartbeat) end(ctx context.Context) {
 	err := h.beat(ctx)
 	if err == nil {

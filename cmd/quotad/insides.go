@@ -17,8 +17,8 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// insides is the prometheus.Collector of metrics that explain why a node or its database is slow. It reads
-// numbers in memory and sends no statement at a scrape.
+// insides is the prometheus.Collector for metrics that explain why a node or its database is slow. It reads
+// numbers that are already in memory and sends no query during a scrape.
 type insides struct {
 	node *node
 
@@ -102,7 +102,7 @@ func (i *insides) Collect(to chan<- prometheus.Metric) {
 	gauge(i.walkDone, done)
 	gauge(i.walkLast, last.Seconds())
 	if dir := i.node.dataDir; dir != "" {
-		if free, err := embedded.FreeSpace(dir); err == nil && free < math.MaxInt64 { // unknown on other systems
+		if free, err := embedded.FreeSpace(dir); err == nil && free < math.MaxInt64 { // MaxInt64: not measured on this system
 			gauge(i.diskFree, float64(free))
 		}
 	}
@@ -127,7 +127,7 @@ func (i *insides) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// The reasons for which a node is degraded, as metrics name them.
+// Reasons why a node is degraded, as the metrics name them.
 const (
 	becauseUnreachable = "unreachable"
 	becauseReadOnly    = "read-only"
@@ -137,7 +137,7 @@ const (
 	becausePooler      = "pooler"
 )
 
-// because returns the reason for which a node is degraded.
+// because returns the reason why a node is degraded.
 func because(err error) string {
 	said, answered := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -157,7 +157,7 @@ func because(err error) string {
 	return becauseRefused
 }
 
-// degradedLook is the interval at which a node checks whether it is degraded, to measure the time.
+// degradedLook is the interval at which a node checks whether it is degraded, to measure for how long.
 const degradedLook = 250 * time.Millisecond
 
 // degradation measures the time for which a node is degraded, by reason.
@@ -172,7 +172,7 @@ func newDegradation() *degradation {
 	}}
 }
 
-// watch measures until ctx ends. The time between two checks counts for the reason that the second check finds.
+// watch measures until ctx ends. The time between two checks counts for the state at the second check.
 func (d *degradation) watch(ctx context.Context, n *node) {
 	for last := time.Now(); postgres.Sleep(ctx, degradedLook); {
 		now := time.Now()
@@ -185,7 +185,7 @@ func (d *degradation) watch(ctx context.Context, n *node) {
 	}
 }
 
-// spent returns the time for which a node was degraded, by reason. The result contains all reasons.
+// spent returns the time for which the node was degraded, by reason. The map contains every reason.
 func (d *degradation) spent() map[string]time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,8 +21,8 @@ type createKey struct {
 	ExpiresAt *string `argument:"" placeholder:"TIME" help:"When it stops working, such as 2026-12-31T00:00:00Z. Default: never."`
 }
 
-// run prints only the secret to stdout, and everything else to stderr. Therefore a shell can send the secret to
-// a file or a program, and no screen shows it.
+// run prints only the secret to stdout, and everything else to stderr. A shell can therefore redirect the secret
+// to a file or a program without showing it on the screen.
 func (k *createKey) run(ctx context.Context, p *program) error {
 	var expires *time.Time
 	if k.ExpiresAt != nil {

@@ -9,33 +9,34 @@ import (
 	"time"
 )
 
-// In an outage, the log must neither hide the cause under thousands of lines nor fill the disk. Therefore a
-// minute has at most twenty lines. An outage has about ten different messages, so each of them is written once
-// in a minute, and few are repeated.
+// The log of an outage must neither hide the cause under thousands of lines nor fill the disk. Therefore a
+// minute has at most twenty lines. An outage has about ten different messages, so each message is written once a
+// minute, and few are repeated.
 const (
 	budgetTime = time.Minute
-	// mostAgain is the number of lines in a minute from which a message is no longer repeated in that minute.
+	// mostAgain is the number of lines in a minute from which on a message is not repeated.
 	mostAgain = 6
-	// mostLines is the maximum number of lines in a minute, in addition to the line about omitted messages.
+	// mostLines is the maximum number of lines in a minute, not counting the line that reports the omitted
+	// lines.
 	mostLines = 19
-	// mostNamed is the maximum number of messages that the line about omitted messages names.
+	// mostNamed is the maximum number of messages that the report of omitted lines names.
 	mostNamed = 10
 )
 
-// lines is a handler that writes at most this number of lines. Debug lines are not counted.
+// lines is a handler that limits the number of lines in a minute. Debug lines are not limited.
 type lines struct {
 	slog.Handler
 	budget *lineBudget
 }
 
-// lineBudget is the state that a handler shares with the handlers that are derived from it.
+// lineBudget is the state that a handler shares with the handlers derived from it.
 type lineBudget struct {
-	told slog.Handler // handler for the line about omitted messages
+	told slog.Handler // receives the reports of omitted lines
 
 	mu      sync.Mutex
-	written []writtenLine // lines within budgetTime, the oldest first
+	written []writtenLine // within the last budgetTime, oldest first
 	leftOut int
-	unseen  []string // omitted messages without a line in the last minute
+	unseen  []string // omitted messages without a line in the minute before
 }
 
 type writtenLine struct {
@@ -43,13 +44,13 @@ type writtenLine struct {
 	what string
 }
 
-// budgeted returns a handler that limits the lines of another handler.
+// budgeted returns a handler that limits the lines written to another handler.
 func budgeted(to slog.Handler) slog.Handler {
 	return lines{to, &lineBudget{told: to}}
 }
 
-// everyLine returns the same log without a limit, for messages that end by themselves, such as the steps of a
-// start.
+// everyLine returns the same log without a limit, for messages whose number is bounded anyway, such as the steps
+// of a start.
 func everyLine(log *slog.Logger) *slog.Logger {
 	if l, ok := log.Handler().(lines); ok {
 		return slog.New(l.Handler)
@@ -75,7 +76,7 @@ func (l lines) WithGroup(name string) slog.Handler {
 	return lines{l.Handler.WithGroup(name), l.budget}
 }
 
-// take reports whether a line may be written, and records it.
+// take reports whether a line may be written, and counts the line.
 func (b *lineBudget) take(r slog.Record) bool {
 	what := whatOf(r)
 	b.mu.Lock()
@@ -100,8 +101,8 @@ func (b *lineBudget) take(r slog.Record) bool {
 	return true
 }
 
-// whatOf returns the common part of all lines with the same message: its text and a SQLSTATE. A text of the
-// embedded server may contain files and rows, so only its SQLSTATE identifies the message.
+// whatOf returns the text that identifies lines of one message: the message and a SQLSTATE. Messages of the
+// embedded server may name files and rows, so the SQLSTATE alone identifies them.
 func whatOf(r slog.Record) string {
 	state, server := "", false
 	r.Attrs(func(a slog.Attr) bool {
@@ -119,8 +120,8 @@ func whatOf(r slog.Record) string {
 	return r.Message + state
 }
 
-// tell writes the number of lines that were omitted since the last report, and the messages that were omitted
-// completely.
+// tell logs the number of lines that were omitted since the last report, and the messages of which no line was
+// written.
 func (b *lineBudget) tell() {
 	b.mu.Lock()
 	n, unseen := b.leftOut, b.unseen
@@ -131,5 +132,5 @@ func (b *lineBudget) tell() {
 	if len(unseen) > 0 {
 		r.AddAttrs(slog.String("messages_left_out", strings.Join(unseen, "; ")))
 	}
-	_ = b.told.Handle(context.Background(), r) // an error of the log cannot be logged
+	_ = b.told.Handle(context.Background(), r) // if the log cannot be written, there is nowhere to report the error
 }

@@ -1,10 +1,10 @@
 // Command quotad is the quota and billing service.
 //
-// The package owns the process around the parts: the command line, the settings and the listeners. It also owns
-// the order in which the parts start and stop (node.go), the first admin key, the demo, and the gauges of the
-// parts.
+// The package owns everything a process needs around the parts: the command line, the settings and the
+// listeners. It also owns the order in which the parts start and stop (node.go), the first admin key, the demo,
+// and the metrics of the parts.
 //
-// It must never contain rules about limits, plans or HTTP routes, nor SQL.
+// The package must never contain SQL, or rules about limits, plans or HTTP routes.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"syscall"
 )
 
-// version is set by the linker.
+// version is the version of the build, set by the linker.
 var version = "dev"
 
 func main() {
@@ -27,7 +27,7 @@ func main() {
 	go func() {
 		cancel(fmt.Errorf("%w: %s", errStopped, <-signals))
 		// A second signal ends the process at once. On Linux the kernel then signals the embedded server to shut
-		// down. On other systems the next start stops the server.
+		// down. On other systems the next start of quotad stops the server.
 		os.Exit(128 + int((<-signals).(syscall.Signal)))
 	}()
 	p := program{stdout: os.Stdout, stderr: os.Stderr, lookupEnv: os.LookupEnv, environ: os.Environ}
@@ -37,19 +37,19 @@ func main() {
 // errStopped is the cause of a context that ended because a signal stopped quotad.
 var errStopped = errors.New("stopped by a signal")
 
-// The exit codes. 2 means that the command line or a setting must be changed.
+// Exit codes. Code 2 means that the command line or a setting must be changed.
 const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// program is the process environment of a command: its output and environment variables.
+// program is the process as commands see it: its output and its environment.
 type program struct {
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
-	environ        func() []string // variables as "NAME=value"; nil if there are none
-	unknown        []string        // warnings about unknown settings in the environment
+	environ        func() []string // returns "NAME=value" strings; nil means no environment
+	unknown        []string        // warnings about environment variables that are not settings
 }
 
 // main runs one command line and returns the exit code.
@@ -65,7 +65,7 @@ func (p *program) main(ctx context.Context, args []string) int {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errNotOK):
-		return exitFailed // the command has printed the error
+		return exitFailed // the command has already printed the error
 	case errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errStopped):
 		return exitOK // a signal arrived during the start
 	}

@@ -14,36 +14,37 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// With Go's default, garbage collection took a tenth of the time of a hit, because the live heap is small (the
-// caches) and each request leaves garbage. Therefore the heap may grow to nine times its live size, up to a
-// memory limit with room for full caches.
+// Garbage collection took a tenth of the time of a hit, because the live heap (the caches) is small and each
+// request leaves garbage. Therefore the heap may grow to nine times its live size. A memory limit with room for
+// full caches bounds the growth.
 const (
 	gcPercent        = 800
 	memoryBase       = 51 << 20 // bytes, without caches
-	memoryOfCustomer = 1200     // bytes of a customer with one meter, its row and a refusal, kept ready
+	memoryOfCustomer = 1200     // bytes of a customer kept ready, with one meter, its row and a refusal
 
-	// readyShare is the divisor of --cache-memory that gives the memory for customers that are kept ready.
-	// Packed customers use the rest.
+	// readyShare divides --cache-memory: customers kept ready use 1/readyShare of the memory, and packed
+	// customers use the rest.
 	readyShare = 4
-	// leastMemory is the memory of the smallest supported container, bytes (docs/guide/running.md).
+	// leastMemory is the memory of the smallest supported container, in bytes (docs/guide/running.md).
 	leastMemory = 128 << 20
 )
 
-// outsideOfGo is the divisor that gives the part of a container's memory that the collector's limit leaves free.
-// The program itself, the kernel's stacks, and memory that is freed a little late use this part.
+// outsideOfGo is 10, because a tenth of a container's memory is kept out of the collector's limit. That tenth is
+// for memory that the limit does not count: the program itself, kernel stacks, and memory that is freed a little
+// late.
 const outsideOfGo = 10
 
-// tuning contains the input of tuneMemory.
+// tuning contains the inputs of tuneMemory.
 type tuning struct {
-	ready     int                              // number of customers that are kept ready
-	packed    int64                            // maximum memory of packed customers, bytes
+	ready     int                              // the number of customers kept ready
+	packed    int64                            // memory for packed customers, bytes
 	lookupEnv func(string) (string, bool)      // os.LookupEnv
-	container func() (bytes uint64, err error) // the memory of this process' cgroup, memlimit.FromCgroup
+	container func() (bytes uint64, err error) // the memory limit of this process's cgroup, memlimit.FromCgroup
 	machine   func() (bytes uint64, err error) // memlimit.FromSystem
 	log       *slog.Logger
 }
 
-// newTuning returns the tuning of a node with these settings, in this process.
+// newTuning returns the tuning of a node with these settings in this process.
 func newTuning(s *settings, log *slog.Logger) tuning {
 	return tuning{
 		ready: s.readyCustomers(), packed: int64(s.packedBytes()), lookupEnv: os.LookupEnv,
@@ -51,14 +52,15 @@ func newTuning(s *settings, log *slog.Logger) tuning {
 	}
 }
 
-// readyCustomers returns the number of customers that are kept ready in their part of --cache-memory.
+// readyCustomers returns the number of customers for which their share of --cache-memory has room to be kept
+// ready.
 func (s *settings) readyCustomers() int { return s.CacheMemory << 20 / readyShare / memoryOfCustomer }
 
-// packedBytes returns the part of --cache-memory for packed customers, in bytes.
+// packedBytes returns the bytes of --cache-memory for packed customers.
 func (s *settings) packedBytes() int { return s.CacheMemory << 20 / readyShare * (readyShare - 1) }
 
-// memory returns the number of bytes that this node may use, which is at least leastMemory. It is the minimum of
-// the machine's memory, the container's memory and $GOMEMLIMIT. memory returns 0 if none of these is known.
+// memory returns the bytes that this node may use, which is the minimum of the machine's memory, the container's
+// and $GOMEMLIMIT, but at least leastMemory. It returns 0 if none of the three is known.
 func (t tuning) memory() int64 {
 	known := int64(math.MaxInt64)
 	for _, read := range []func() (uint64, error){t.machine, t.container} {
@@ -75,8 +77,8 @@ func (t tuning) memory() int64 {
 	return max(known, leastMemory)
 }
 
-// tuneMemory configures the garbage collector for a server, unless $GOGC and $GOMEMLIMIT do so. stop ends all
-// background work that tuneMemory has started.
+// tuneMemory configures the garbage collector for a server, unless $GOGC and $GOMEMLIMIT do so. stop ends the
+// goroutine that tuneMemory starts.
 func tuneMemory(ctx context.Context, t tuning) (stop func()) {
 	if _, set := t.lookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
@@ -100,7 +102,7 @@ func tuneMemory(ctx context.Context, t tuning) (stop func()) {
 	}
 }
 
-// most returns the maximum of the collector's limit in bytes. The maximum prevents the kernel from killing a
+// most returns the number of bytes to which the collector's limit may grow, so that the kernel does not kill the
 // process in a container with limited memory.
 func (t tuning) most() int64 {
 	container, err := t.container()
@@ -114,14 +116,14 @@ func (t tuning) most() int64 {
 	return int64(min(container, math.MaxInt64)) / outsideOfGo * (outsideOfGo - 1)
 }
 
-// followMemory raises the limit while the live heap is larger than expected, as with ten thousand connections.
-// With a limit that is too small, the collector would use half of the time. followMemory checks the limit after
-// each collection, which measures the live heap. It never raises the limit above most.
+// followMemory raises the limit if more memory is live than the limit was made for, as with ten thousand
+// connections. If the limit were too small, garbage collection would take half the time. followMemory adjusts
+// the limit after each collection, because a collection measures the live memory. The limit never exceeds most.
 func followMemory(ctx context.Context, floor, packed, most int64) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	collected := make(chan struct{}, 1)
 	for {
-		// Nothing refers to the object, so the next collection frees it.
+		// Nothing refers to this object, so the next collection frees it and runs its cleanup.
 		runtime.AddCleanup(new(garbage), func(to chan<- struct{}) { to <- struct{}{} }, (chan<- struct{})(collected))
 		select {
 		case <-ctx.Done():
@@ -134,10 +136,12 @@ func followMemory(ctx context.Context, floor, packed, most int64) {
 	}
 }
 
-// garbage contains a pointer, because several small objects without pointers would be collected as one.
+// garbage contains a pointer, because Go allocates small objects without pointers in groups and frees a group
+// only as a whole.
 type garbage struct{ _ *garbage }
 
-// memoryLimit returns a limit in bytes that leaves room for half of the live heap without packed customers.
+// memoryLimit returns the limit in bytes. It leaves room for half of the live memory that packed customers do
+// not use.
 func memoryLimit(floor, packed, living int64) int64 {
 	return max(floor, living+max(0, living-packed)/2)
 }

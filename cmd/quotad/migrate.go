@@ -48,7 +48,8 @@ func (m *migrateDown) run(ctx context.Context, p *program) error {
 	})
 }
 
-// warn prints the data that would be lost, in the migration's own words.
+// warn returns an error with the statements of the migration to be reverted, which show the data that would be
+// lost.
 func (m *migrateDown) warn(ctx context.Context, url string, options postgres.MigrateOptions) error {
 	_, all, err := postgres.MigrateStatus(ctx, url, migrations.FS, options)
 	if err != nil {

@@ -35,14 +35,14 @@ import (
 	"quotad/internal/webhooks"
 )
 
-// node contains the connected parts of one quotad.
+// node contains the parts of one quotad process, connected to each other.
 type node struct {
 	log        *slog.Logger
-	url        string // URL for clients on this machine
-	dataDir    string // data directory of the embedded server; empty for an external server
+	url        string // the node's URL for clients on this machine
+	dataDir    string // of the embedded server; empty for an external database
 	front      *front
-	reads      *pgxpool.Pool // connection pool of the engine: reads of quotas and usage, the cleaning
-	pool       *pgxpool.Pool // connection pool of the store: configuration, and upkeep
+	reads      *pgxpool.Pool // connection pool of the engine, for reads of quotas and usage, and for cleaning
+	pool       *pgxpool.Pool // connection pool of the store, for configuration and upkeep
 	clock      *postgres.Clock
 	store      *store.Store
 	catalog    *catalog.Catalog
@@ -61,14 +61,15 @@ type node struct {
 	beats      *heartbeat
 	startBeats func()
 
-	atLeast         func(time.Duration) time.Duration // atLeast of the settings
+	atLeast         func(time.Duration) time.Duration // settings.atLeast
 	ready, stopping atomic.Bool
-	stopBy          time.Time          // deadline for requests and the engine; set when the node stops
-	cancel          context.CancelFunc // cancels the background work
+	stopBy          time.Time          // when requests and the engine must have ended; set when the stop begins
+	cancel          context.CancelFunc // ends the background work
 	background      sync.WaitGroup
 }
 
-// openNode connects the parts on a migrated database and starts the background work.
+// openNode creates the parts on a migrated database, connects them to each other, and starts the background
+// work.
 func openNode(ctx context.Context, s *settings, databaseURL string, front *front, log *slog.Logger) (*node, error) {
 	n := &node{log: log, url: front.urls[0], dataDir: s.embeddedDir(), front: front, atLeast: s.atLeast}
 	err := n.connect(ctx, s, databaseURL)
@@ -134,8 +135,8 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	return n, nil
 }
 
-// connect opens the pools of a node. Before that, it checks that the server has room for all sessions of the
-// node, and that the shared settings of all nodes agree.
+// connect opens the connection pools of a node. It returns an error if the server lacks room for all sessions of
+// the node, or if the shared settings differ from the settings in force.
 func (n *node) connect(ctx context.Context, s *settings, databaseURL string) error {
 	var err error
 	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true}); err != nil {
@@ -158,7 +159,7 @@ func (n *node) connect(ctx context.Context, s *settings, databaseURL string) err
 	return err
 }
 
-// openEvents creates the parts that list and send events.
+// openEvents creates the parts that list events and send them to webhooks.
 func (n *node) openEvents(s *settings) {
 	n.numberer = events.NewNumberer(n.pool, *s.EventRetention, n.log)
 	n.webhooks = webhooks.New(n.pool, s.privateWebhooks())
@@ -186,7 +187,7 @@ func (n *node) work(ctx context.Context, s *settings) context.Context {
 	})
 	n.background.Go(func() { thresholds.Run(background) })
 	// The forgetter also runs without a default plan, because anonymous customers of an earlier default plan may
-	// exist.
+	// remain.
 	forgetter := sweep.NewForgetter(n.store, n.catalog.Targets, *s.AnonymousTTL, n.log)
 	n.background.Go(func() { forgetter.Run(background) })
 	trimmer := sweep.NewTrimmer(n.store, *s.AuditRetention, n.log)
@@ -207,8 +208,8 @@ func (n *node) work(ctx context.Context, s *settings) context.Context {
 	return background
 }
 
-// warm reads the database's time and the newest change, and waits for the sessions of lanes, before a hit needs
-// them. It warns of an invalid default plan.
+// warm reads the database's time and the newest change, and waits for the sessions of lanes, before the first
+// hit needs them. It logs a warning if the default plan does not work.
 func (n *node) warm(ctx context.Context, s *settings) error {
 	err := n.patiently(ctx, s.StartTimeout, func() error {
 		if _, err := n.clock.Now(ctx); err != nil {
@@ -222,8 +223,8 @@ func (n *node) warm(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
-	// An invalid default plan only causes a warning, because the plan may be written later and is looked up when
-	// a hit needs it.
+	// A bad default plan causes only a warning, because the plan may be written later and is looked up when a
+	// hit needs it.
 	if err := n.catalog.CheckDefaultPlan(ctx); err != nil {
 		n.log.Warn("unknown customers are refused until this is put right", "error", err)
 	}
@@ -234,7 +235,8 @@ func (n *node) warm(ctx context.Context, s *settings) error {
 	return nil
 }
 
-// patiently retries a step of the start for at most patience while the database is temporarily not usable.
+// patiently runs a step of the start, and retries it for at most patience while the database is temporarily
+// unavailable.
 func (n *node) patiently(ctx context.Context, patience time.Duration, do func() error) error {
 	giveUp := time.Now().Add(patience)
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
@@ -256,18 +258,18 @@ func (n *node) patiently(ctx context.Context, patience time.Duration, do func() 
 	}
 }
 
-// newStopwatch returns a monotonic clock, which shows the time since this call and never steps.
+// newStopwatch returns a monotonic clock, which returns the time since this call and never steps.
 func newStopwatch() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }
 }
 
-// serve passes requests to the API from now on.
+// serve makes the API serve all further requests.
 func (n *node) serve() {
 	n.ready.Store(true)
-	metrics := http.NewServeMux() // for the separate listener, if there is one
+	metrics := http.NewServeMux() // for the separate metrics listener, if there is one
 	metrics.Handle("GET /metrics", n.api.Service.MetricsHandler())
-	// Profiles are only on this listener, which is inside the network and requires no key.
+	// Profiles are served on the metrics listener only, which is inside the network and requires no key.
 	metrics.HandleFunc("GET /debug/pprof/", pprof.Index)
 	metrics.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	metrics.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
@@ -276,11 +278,11 @@ func (n *node) serve() {
 	n.startBeats()
 }
 
-// degradedAfter is the time after which unread changes make a node degraded if the database is slow. If the
-// database is out of reach, the next poll already makes the node degraded.
+// degradedAfter is the time for which changes may stay unread because the database is slow before /readyz
+// reports degraded. If the database is unreachable, the next poll already reports it.
 const degradedAfter = 3 * time.Second
 
-// state returns the state that /readyz reports. reason is the reason why a node is degraded.
+// state returns the state that /readyz reports. reason explains why a node is degraded.
 func (n *node) state() (state serve.State, reason string) {
 	switch {
 	case n.stopping.Load():
@@ -297,10 +299,11 @@ func (n *node) state() (state serve.State, reason string) {
 	return serve.StateReady, ""
 }
 
-// hindrance returns the error that prevents the node from charging hits or reading changes, or nil.
+// hindrance returns the error that keeps the node from charging hits or from reading changes, or nil.
 func (n *node) hindrance() error { return cmp.Or(n.engine.Trouble(), n.catalog.Trouble()) }
 
-// reasonOf describes an error for the public, without hosts and roles. The log contains the whole error.
+// reasonOf describes an error without hosts and roles, because strangers can read it. The log contains the whole
+// error.
 func reasonOf(err error) string {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	state := ""
@@ -326,11 +329,11 @@ func reasonOf(err error) string {
 	return "the database refuses a statement" + state + ": see this node's log"
 }
 
-// close ends all background parts in order: it decides the waiting hits, ends the background work, and closes
-// the connections. It returns by stopBy plus goodbye, because a database that does not respond must not block
-// the process.
+// close ends the background parts in order: it decides the waiting hits, ends the background work, and closes
+// the connections. It returns at most goodbye after stopBy, so a database that does not answer cannot block the
+// process.
 func (n *node) close() error {
-	if n.stopBy.IsZero() { // the node has not served
+	if n.stopBy.IsZero() { // the node has not served requests
 		n.stopBy = time.Now().Add(n.atLeast(stopLimit))
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), n.stopBy)
@@ -356,10 +359,11 @@ func (n *node) close() error {
 	return err
 }
 
-// errLeft reports that some work did not end in time.
+// errLeft is returned if work did not end in time.
 var errLeft = errors.New("work under way did not end in time, and was cut off")
 
-// doneBy runs do and waits for it until limit. If do takes longer, the caller continues without it.
+// doneBy runs do and reports whether it returned before limit. After limit the caller continues without waiting
+// for do.
 func doneBy(limit time.Time, do func()) bool {
 	done := make(chan struct{})
 	go func() {

@@ -20,14 +20,13 @@ import (
 	"quotad/internal/web/portal"
 )
 
-// maxBrandName is the maximum length in characters of --brand-name, which is in the header of each page.
+// maxBrandName is the maximum length in characters of --brand-name, which is shown at the top of each page.
 const maxBrandName = 60
 
-// maxLogoRead is the maximum number of bytes that are read of a logo's file. It is larger than the maximum of a
-// logo.
+// maxLogoRead is the number of bytes that are read from a logo file. A valid logo is smaller.
 const maxLogoRead = 1 << 20
 
-// brand reads the settings of the portal's design.
+// brand returns the portal's name, accent color and logo from the settings.
 func (s *settings) brand() (page.Brand, error) {
 	b := page.Brand{Name: strings.TrimSpace(s.BrandName)}
 	if utf8.RuneCountInString(b.Name) > maxBrandName || !plans.PlainText(b.Name) {
@@ -59,7 +58,7 @@ func (s *settings) brand() (page.Brand, error) {
 	return b, nil
 }
 
-// checkOrigins rejects texts that are not origins in the form of browsers.
+// checkOrigins returns an error if an origin is not in the form in which browsers send it.
 func checkOrigins(flag string, origins []string) error {
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
@@ -71,12 +70,12 @@ func checkOrigins(flag string, origins []string) error {
 	return nil
 }
 
-// secure reports whether browsers reach this node over HTTPS.
+// secure reports whether browsers use https to reach this node.
 func (s *settings) secure() bool {
 	return s.TLSCert != "" || strings.HasPrefix(s.PublicURL, "https://")
 }
 
-// pagesURL returns the URL by which browsers reach this node.
+// pagesURL returns the URL at which browsers reach this node.
 func (n *node) pagesURL(s *settings) string {
 	if s.PublicURL != "" {
 		return strings.TrimSuffix(s.PublicURL, "/")
@@ -107,7 +106,7 @@ func (n *node) openPages(s *settings) error {
 	return err
 }
 
-// countersOf returns the counters of a customer's limits.
+// countersOf returns the counters against which a customer's limits are judged.
 func (n *node) countersOf(ctx context.Context, customer string, attributes map[string]string) ([]model.CounterKey, error) {
 	account, err := n.catalog.Meters(ctx, customer)
 	if err != nil {
@@ -120,7 +119,7 @@ func (n *node) countersOf(ctx context.Context, customer string, attributes map[s
 	return all, nil
 }
 
-// trouble returns the reason why hits are not counted now, or an empty string.
+// trouble returns the reason why hits cannot be counted now, or an empty string.
 func (n *node) trouble() string {
 	if state, reason := n.state(); state == serve.StateDegraded {
 		return reason
@@ -128,7 +127,7 @@ func (n *node) trouble() string {
 	return ""
 }
 
-// handler serves the pages and the API.
+// handler returns the handler for the pages and the API.
 func (n *node) handler() http.Handler {
 	requests := n.api.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

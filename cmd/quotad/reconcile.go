@@ -13,7 +13,7 @@ import (
 	"quotad/internal/billing/reconcile"
 )
 
-// errNotOK ends the process with code 1, without a further message.
+// errNotOK ends the process with code 1 and without a further message.
 var errNotOK = errors.New("not ok")
 
 type reconcileCmd struct {
@@ -21,7 +21,7 @@ type reconcileCmd struct {
 	Timeout time.Duration `default:"1h" help:"How long it may take."`
 }
 
-// run prints the result of GET /v1/reconcile.
+// run prints the same report as GET /v1/reconcile.
 func (r *reconcileCmd) run(ctx context.Context, p *program) error {
 	if r.Timeout <= 0 {
 		return badSetting("timeout", "must be above 0, not %s", r.Timeout)

@@ -29,7 +29,7 @@ type repairClock struct {
 // repaired is the output of `quotad repair clock`.
 type repaired struct {
 	DatabaseTime string  `json:"database_time"`
-	Offset       float64 `json:"ahead_of_this_machine_seconds"` // offset of the database's time
+	Offset       float64 `json:"ahead_of_this_machine_seconds"` // of the database's time, in seconds
 	DryRun       bool    `json:"dry_run"`
 	Ahead        int     `json:"counters_ahead"`
 	Furthest     float64 `json:"furthest_seconds"`
@@ -38,8 +38,8 @@ type repaired struct {
 	Left         int     `json:"left"`
 }
 
-// run sets counters back that are ahead of the database's clock. If some of these counters remain, the exit code
-// is 1.
+// run sets counters that are ahead of the database's clock back to it. If some counters remain ahead, the exit
+// code is 1.
 func (r *repairClock) run(ctx context.Context, p *program) error {
 	if r.Timeout <= 0 {
 		return badSetting("timeout", "must be above 0, not %s", r.Timeout)
@@ -63,7 +63,7 @@ func (r *repairClock) run(ctx context.Context, p *program) error {
 	})
 }
 
-// repair uses the charging parts of a node: a clock, a catalog and an engine with one lane.
+// repair runs the parts of a node that are needed to charge: a clock, a catalog, and an engine with one lane.
 func (r *repairClock) repair(ctx context.Context, url string, log *slog.Logger) (report repaired, err error) {
 	pool, err := postgres.Open(ctx, url, postgres.PoolOptions{Params: session.PoolSettings})
 	if err != nil {

@@ -7,22 +7,23 @@ import (
 	"time"
 )
 
-// After its drain, a node ends within stopLimit plus goodbye, whatever its database does.
+// After its drain, a node ends within the sum of stopLimit and goodbye, even if its database does not answer.
 const (
-	// requestsLimit is the time for requests in progress to end. It is longer than a request may wait.
+	// requestsLimit is the maximum time that requests in progress have to end. It is longer than a request may
+	// wait.
 	requestsLimit = 9500 * time.Millisecond
-	// stopLimit is the time for all work together: these requests, then the hits that wait in the engine, and
-	// the background work.
+	// stopLimit is the maximum time in which all of these must end: requests in progress, operations waiting in
+	// the engine, and background work.
 	stopLimit = 10 * time.Second
-	// goodbye is the additional time for aborted work and for the connections to the database.
+	// goodbye is the additional time in which database connections and interrupted work must end.
 	goodbye = 1500 * time.Millisecond
 )
 
 // run serves until ctx ends, and then stops the parts in order. It returns nil if ctx ended and all parts
-// stopped without an error, and otherwise the error.
+// stopped without an error; otherwise it returns the error.
 //
 // The start begins with the steps that fail fastest: the settings, then the ports, then the database. Until all
-// parts run, /livez reports ok and all other requests receive 503.
+// parts run, /livez returns 200, and all other requests return 503.
 func run(ctx context.Context, s settings) (err error) {
 	if err := s.check(); err != nil {
 		return err
@@ -76,8 +77,7 @@ func run(ctx context.Context, s settings) (err error) {
 	return err
 }
 
-// wait blocks until the node must stop. It returns nil if ctx has ended, and otherwise the error of the broken
-// part.
+// wait blocks until the node must stop. It returns nil if ctx has ended, or the error that stops the node.
 func (n *node) wait(ctx context.Context, db *database) error {
 	select {
 	case <-ctx.Done():
@@ -89,8 +89,8 @@ func (n *node) wait(ctx context.Context, db *database) error {
 	}
 }
 
-// stopServing makes /readyz report stopping and each response close its connection. It waits for DrainDelay, so
-// that load balancers can notice. Then it closes the listeners and waits for the requests in progress.
+// stopServing makes /readyz report stopping, and each response close its connection. It waits for DrainDelay, so
+// that load balancers notice. Then it closes the listeners and waits for the requests in progress.
 func (n *node) stopServing(s *settings) {
 	n.front.drain()
 	n.stopping.Store(true)
@@ -103,7 +103,7 @@ func (n *node) stopServing(s *settings) {
 		pause(s.DrainDelay)
 	}
 	n.stopBy = time.Now().Add(n.atLeast(stopLimit))
-	n.pages.Stop() // open pages would keep their connections
+	n.pages.Stop() // open pages would keep their connections busy
 	ctx, cancel := context.WithTimeout(context.Background(), n.atLeast(requestsLimit))
 	defer cancel()
 	if err := n.front.shutdown(ctx); err != nil {

@@ -8,16 +8,16 @@ import (
 	"quotad/internal/postgres"
 )
 
-// The sessions of PostgreSQL outside the connection pools. Each lane has one session, and its worker has
-// another. Further sessions listen for changes, poll for changes, read the clock, and check whether a database
-// that was too slow commits again.
+// PostgreSQL sessions outside the connection pools. Each lane has one session and its worker has another. Four
+// more sessions listen for changes, poll for changes, read the clock, and check whether a database that was too
+// slow commits again.
 const (
 	sessionsOfALane = 2
 	sessionsBeside  = 4
 )
 
-// checkSessions rejects more lanes than the server has sessions for. Otherwise, some lanes would have no session
-// whenever other clients connect first, and the hits of their customers would fail.
+// checkSessions returns an error if the lanes need more sessions than the server has. Otherwise some lanes would
+// get no session when other clients connect first, and the hits of their customers would fail.
 func (n *node) checkSessions(ctx context.Context, lanes int, databaseURL string) error {
 	ctx, cancel := context.WithTimeout(ctx, n.atLeast(10*time.Second))
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 	"quotad/internal/postgres/embedded"
 )
 
-// settingError reports an invalid setting and names its flag.
+// settingError is an invalid setting, with the name of its flag.
 type settingError struct {
 	flag string // empty if the text names the flag
 	err  error
@@ -46,7 +46,7 @@ type common struct {
 	LogLevel    string `placeholder:"LEVEL" help:"What goes to the log: debug, info (serve's default), warn (the other commands'), or error."`
 	LogFormat   string `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
 
-	embedded func(*embedded.Options) // for tests: a different server
+	embedded func(*embedded.Options) // for tests: changes the options of the server
 }
 
 // settings contains the settings of `quotad serve`. Each setting is a flag and an environment variable.
@@ -80,8 +80,8 @@ type settings struct {
 
 	WebhookAllowPrivate bool `name:"webhook-allow-private" help:"Let webhooks have private addresses, and this machine's without TLS: whoever has an admin key can then send POST requests to them. Webhooks of a --demo that serves 127.0.0.1 may have them anyway."`
 
-	// The following settings are shared by all nodes, see shared. nil means that this node has no value; agree
-	// then sets the value in force.
+	// The following settings are shared by all nodes, see shared. nil means that the setting was not set on this
+	// node; agree then sets the value in force.
 	AnonymousTTL   *time.Duration `name:"anonymous-ttl" placeholder:"DURATION" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota. Default: 720h. One for all nodes, see settings list."`
 	AuditRetention *time.Duration `placeholder:"DURATION" help:"How long the audit trail is kept, 24h to 876000h. Default: 17520h, two years. One for all nodes, see settings list."`
 	CloseDelay     *time.Duration `placeholder:"DURATION" help:"How long after the end of a billing period its invoice is drafted, 0s to 1h. Default: 10s. One for all nodes, see settings list."`
@@ -91,33 +91,33 @@ type settings struct {
 	IDRetention    *time.Duration `name:"id-retention" placeholder:"DURATION" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. Default: 840h. One for all nodes, see settings list."`
 
 	stdout    io.Writer            // nil means os.Stdout
-	stderr    io.Writer            // the log; nil means os.Stderr
+	stderr    io.Writer            // for the log; nil means os.Stderr
 	started   func(*node)          // for tests: called when the node serves
-	patience  time.Duration        // for tests: minimum patience of this node
+	patience  time.Duration        // for tests: the minimum of this node's deadlines
 	drain     func(time.Duration)  // for tests: waits for DrainDelay; nil means time.Sleep
 	stopwatch func() time.Duration // for tests: monotonic time of engine and catalog; nil means newStopwatch
 }
 
-// atLeast returns a deadline of this node, which a test may have extended, because on a stalling machine the
-// usual deadline would end the tested operation.
+// atLeast returns a deadline of this node, which a test may have lengthened. On a machine that stalls, the usual
+// deadline would end the operation that the test checks.
 func (s *settings) atLeast(usual time.Duration) time.Duration { return max(usual, s.patience) }
 
-// The limits of the numbers.
+// Bounds of numeric settings.
 const (
-	maxRequestTimeout = 9 * time.Second // a part of the API's write timeout, beside the time for the body
+	maxRequestTimeout = 9 * time.Second // within the API's write timeout, with time left to read the body
 	minDecideWithin   = 100 * time.Millisecond
 	maxDecideWithin   = 5 * time.Second
 	maxLanes          = 64
-	maxQueue          = 1_000_000 // per lane; each waiting hit has a caller, too
+	maxQueue          = 1_000_000 // for each lane; each waiting hit also has a waiting caller
 	maxReservations   = 100_000   // each hit on the customer's meter reads all reservations
 	maxCacheMemory    = 65_536    // MiB
 	maxFailedKeys     = 1_000_000
-	minCloseStep      = time.Second      // a database that is briefly busy delays nobody
-	maxCloseStep      = 10 * time.Minute // a step locks a customer and a seller, so writes of admins wait
+	minCloseStep      = time.Second      // with less, a momentarily busy database would block customers
+	maxCloseStep      = 10 * time.Minute // a step locks its customer and seller, so admins who write them wait
 	maxWait           = 24 * time.Hour
 )
 
-// check rejects invalid settings before anything is started.
+// check returns an error for settings that cannot work, before anything is started.
 func (s *settings) check() error {
 	for _, n := range []struct {
 		flag               string
@@ -211,15 +211,15 @@ func checkAddress(flag, address string) error {
 	return nil
 }
 
-// privateWebhooks reports whether webhooks may have private addresses. The demo also allows them while only this
-// machine reaches quotad, because test receivers run on the same machine.
+// privateWebhooks reports whether webhooks may have private addresses. They also may with --demo while only this
+// machine can reach quotad, because receivers for a trial run on the same machine.
 func (s *settings) privateWebhooks() bool {
-	host, _, _ := net.SplitHostPort(s.Listen) // check has rejected invalid addresses
+	host, _, _ := net.SplitHostPort(s.Listen) // check has already refused an invalid address
 	address, err := netip.ParseAddr(host)
 	return s.WebhookAllowPrivate || s.Demo && (host == "localhost" || err == nil && address.IsLoopback())
 }
 
-// checkLog checks the log settings of every command that logs.
+// checkLog validates the log settings of every command that logs.
 func (c *common) checkLog() error {
 	switch c.LogLevel {
 	case "", "debug", "info", "warn", "error":
@@ -246,7 +246,7 @@ func (s *settings) out() io.Writer {
 	return s.stdout
 }
 
-// logger returns a logger to stderr, because stdout is for announce.
+// logger returns a logger that writes to stderr, because stdout is for announce.
 func (s *settings) logger() *slog.Logger {
 	w := s.stderr
 	if w == nil {
@@ -257,7 +257,7 @@ func (s *settings) logger() *slog.Logger {
 
 func (c *common) logger(w io.Writer, level slog.Level) *slog.Logger {
 	if c.LogLevel != "" {
-		_ = level.UnmarshalText([]byte(c.LogLevel)) // checkLog has rejected all other levels
+		_ = level.UnmarshalText([]byte(c.LogLevel)) // checkLog has already refused invalid levels
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
@@ -267,8 +267,8 @@ func (c *common) logger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(budgeted(slog.NewTextHandler(w, options)))
 }
 
-// onOneLine joins the lines of an error by " | ". slog would write them with \n and \t, which
-// is hard to read.
+// onOneLine joins the lines of an error with " | ". slog would write the line breaks as \n and \t, which is hard
+// to read.
 func onOneLine(_ []string, a slog.Attr) slog.Attr {
 	if err, ok := a.Value.Any().(error); ok && strings.Contains(err.Error(), "\n") {
 		var parts []string
@@ -296,7 +296,7 @@ func (c *common) dataDir() string {
 	return c.DataDir
 }
 
-// place returns the location of the data: the server's database or the directory.
+// place describes the location of the data: a database on a server, or a directory.
 func (c *common) place() string {
 	if c.DatabaseURL != "" {
 		return "the database " + postgres.Redact(c.DatabaseURL)
@@ -308,8 +308,8 @@ func (c *common) place() string {
 	return "the data directory " + dir
 }
 
-// placeFlag returns the flag by which another command finds the same data, or an empty string if the location is
-// the default.
+// placeFlag returns the flag with which another command finds the same data. It returns an empty string if the
+// default finds them.
 func (c *common) placeFlag() string {
 	switch {
 	case c.DatabaseURL != "":

@@ -20,25 +20,25 @@ import (
 	"quotad/internal/quota/upkeep"
 )
 
-// sharedSetting is a setting with one value for all nodes, which the database stores. The first node that starts
-// writes its value there. Nodes with different values would undo each other's work. For example, the node with
-// the shortest id retention would forget ids for all nodes.
+// A sharedSetting has one value for all nodes, which is stored in the database. The first node that starts
+// stores its value. Nodes with different values would undo each other's work: the node with the shortest id
+// retention would remove ids that other nodes still need.
 type sharedSetting struct {
 	name  string
-	told  bool   // a flag or variable sets the value
-	value string // the value of this node or the default, in canonical form
-	// take parses a value, stores it in this node's settings and returns its canonical form.
+	told  bool   // a flag or variable sets the value on this node
+	value string // the value that was set, or the default, in canonical form
+	// take parses a value, stores it in this node's settings, and returns its canonical form.
 	take func(text string) (string, error)
 }
 
-// The limits of the billing settings.
+// Bounds of the billing settings.
 const (
-	maxCloseDelay     = time.Hour // a longer delay only makes invoices late
+	maxCloseDelay     = time.Hour // more would only delay invoices
 	maxCorrectionTime = 30 * 24 * time.Hour
 )
 
-// shared returns the settings that all nodes share. Their fields are nil until this node has a value of its own
-// or receives the value in force.
+// shared returns the settings that all nodes share. Their fields are nil until they are set on this node or
+// agree sets the value in force.
 func (s *settings) shared() []sharedSetting {
 	return []sharedSetting{
 		sharedTime("anonymous-ttl", &s.AnonymousTTL, 30*24*time.Hour, sweep.MinAnonymousTTL, sweep.MaxAnonymousTTL),
@@ -90,7 +90,7 @@ func checkPlan(key string) error {
 	return nil
 }
 
-// writtenTime formats a duration without trailing zero units: 840h and not 840h0m0s.
+// writtenTime formats a duration without trailing zero units: 840h instead of 840h0m0s.
 func writtenTime(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -101,8 +101,9 @@ func writtenTime(d time.Duration) string {
 	return text
 }
 
-// agree sets this node's shared settings to the values in force. If the database has no value yet, agree writes
-// this node's value. agree fails if this node's value differs from the value in force.
+// agree sets this node's shared settings to the values in force. If the database has no value yet, agree stores
+// this node's value. It returns an error if a setting was set on this node to another value than the value in
+// force.
 func (s *settings) agree(ctx context.Context, store *store.Store) error {
 	all := s.shared()
 	var proposed []plans.Setting
@@ -161,8 +162,8 @@ type setSetting struct {
 	Value string `arg:"" argument:"" help:"Its value from now on; '' for none."`
 }
 
-// run writes only while no quotad serves on the database, because nodes read shared settings only at their
-// start.
+// run changes the setting only while no quotad serves on the database, because nodes read shared settings only
+// when they start.
 func (c *setSetting) run(ctx context.Context, p *program) error {
 	all := new(settings).shared()
 	i := slices.IndexFunc(all, func(one sharedSetting) bool { return one.name == c.Name })

@@ -7,32 +7,33 @@ import (
 	"quotad/internal/plans"
 )
 
-// Account is how a customer is billed. Every customer that is not anonymous has one.
+// Account defines how a customer is billed. Every customer that is not anonymous has an account.
 type Account struct {
 	Customer       int64
 	Currency       string // "" until the first period opens
 	StartsAt       int64
-	StartsSetAt    int64 // when StartsAt was written last
+	StartsSetAt    int64 // the instant at which StartsAt was last written
 	TrialEndsAt    *int64
 	EndsAt         *int64
-	EndsWithPeriod bool   // EndsAt was asked for as the end of the period
-	AfterEnd       string // what becomes of hits after EndsAt: Block or Free
+	EndsWithPeriod bool   // EndsAt was requested as the end of the period
+	AfterEnd       string // the treatment of hits after EndsAt: Block or Free
 
-	// Billing ended at BreakFrom and began again at BreakTo, the last time that it did.
+	// BreakFrom and BreakTo bound the latest break in billing: billing ended at BreakFrom and began again at
+	// BreakTo.
 	BreakFrom, BreakTo *int64
 
-	// The period that began at KnownFrom was known to end at KnownEnd. EndsAt was written since,
-	// before the period was open.
+	// KnownEnd is the end that the period beginning at KnownFrom had before EndsAt was written. EndsAt was
+	// written before that period was open.
 	KnownFrom, KnownEnd *int64
 
 	Seller         string
 	Buyer          Buyer
 	Taxes          []TaxRate
 	DueDays        int
-	OrderReference string   // of the buyer
-	Notes          []string // lines on each paper
+	OrderReference string   // the buyer's order reference
+	Notes          []string // lines printed on each document
 
-	Written bool // by an admin, ever: then a write needs If-Match
+	Written bool // an admin has written the account at least once, so a write needs If-Match
 	Change  int64
 }
 
@@ -42,15 +43,16 @@ const (
 	Free  = "free"  // usage goes on and is not billed
 )
 
-// What an account and the API say alike.
+// Types that accounts share with the API.
 type (
-	// Buyer is who invoices are addressed to.
+	// Buyer is the addressee of invoices.
 	Buyer = client.Buyer
 	// TaxRate is one tax of an account.
 	TaxRate = client.TaxRate
 )
 
-// Seller is who sends invoices, as papers name it. Its finalized invoices are numbered without a gap.
+// Seller is the issuer of invoices, as documents show it. The seller's finalized invoices are numbered
+// without a gap.
 type Seller struct {
 	Key          string   `json:"key"`
 	Name         string   `json:"name"`
@@ -59,50 +61,51 @@ type Seller struct {
 	TaxID        string   `json:"tax_id,omitempty"`
 	Registration string   `json:"registration,omitempty"`
 	Email        string   `json:"email,omitempty"`
-	Payment      []string `json:"payment,omitempty"` // lines: how to pay
+	Payment      []string `json:"payment,omitempty"` // payment instructions, by line
 	Footer       []string `json:"footer,omitempty"`  // lines
-	Prefix       string   `json:"prefix"`            // of the number, in an invoice
+	Prefix       string   `json:"prefix"`            // the start of each invoice number
 }
 
-// Period is a billing period [Start, End), and what it is priced by.
+// Period is a billing period [Start, End) with the plan version and the prices that bill it.
 type Period struct {
-	Chain, N           int   // the N-th of its chain, from 0; another chain begins when billing begins again. Below 0: see Extra
+	Chain, N           int   // N-th period of the chain, from 0; a restart of billing begins a chain. If N < 0, see Extra
 	Start, End         int64 // µs
-	FullStart, FullEnd int64 // the whole period that it is cut from
-	KnownEnd           int64 // the end that was known when it opened
-	Trial              bool  // all of it is rated 0
+	FullStart, FullEnd int64 // the whole period from which this period is cut
+	KnownEnd           int64 // the end that was known when the period opened
+	Trial              bool  // all usage of the period is rated 0
 	PlanID             int32
 	Version            int
-	Prices             map[string]plans.Price // the customer's own, by meter
-	Base               *Base                  // the base price that the period lies in; nil: one of its own
+	Prices             map[string]plans.Price // the customer's own prices, by meter
+	Base               *Base                  // the base price that covers the period; nil if it is the period's own
 }
 
-// Base is a base price in advance that is for more billing periods than one, as one of them has it. Its
-// whole time is [FullStart, FullEnd). It is stored with the period. Instants are µs.
+// Base is a base price that is charged in advance for several billing periods. Each of these periods stores
+// its own copy. The base price covers [FullStart, FullEnd). Instants are µs.
 type Base struct {
 	PlanID    int32 `json:"plan_id"`
-	Version   int   `json:"version"` // whose base price it is; the period may be priced by a newer one
+	Version   int   `json:"version"` // of the base price; the period may have a newer version
 	FullStart int64 `json:"full_start"`
 	FullEnd   int64 `json:"full_end"`
 
-	N     int   `json:"n"`     // of the chain: the period with whose start it is charged
-	Start int64 `json:"start"` // of that period
-	To    int64 `json:"to"`    // up to where it was charged when this period began, as its end was known
-	// End is where it ends, as was known when this period ended: then if it ends there, too. It is 0 of
-	// an open period.
+	N     int   `json:"n"`     // the number in the chain of the period at whose start the base is charged
+	Start int64 `json:"start"` // the start of period N
+	To    int64 `json:"to"`    // the end of the charged time, as known when this period began
+	// End is the end of the base price as known when this period ended. If the base price ends with the
+	// period, End is the period's end. End is 0 in an open period.
 	End int64 `json:"end"`
-	// Late: a change at the start of period N began it. So no earlier invoice has charged it. Over is the
-	// base price that the change ended, in period N itself: the period's own invoice gives the rest back.
+	// Late reports that a change at the start of period N began this base price, so no earlier invoice has
+	// charged it. Over is the base price that the change ended in period N itself. The invoice of period N
+	// gives the unused rest of Over back.
 	Late bool  `json:"late,omitempty"`
 	Over *Base `json:"over,omitempty"`
 }
 
-// Extra reports whether this is no period, but the end of a chain, of which an extra invoice is. Nothing of
-// it is used or priced, and it is not stored.
+// Extra reports whether p is not a real period but the end of a chain, for an extra invoice. Such a p has no
+// usage and no prices, and is not stored.
 func (p *Period) Extra() bool { return p.N < 0 }
 
-// BaseOf is the base price that the period lies in. End is where it ends as far as is known: of one of
-// its own, with the period.
+// BaseOf returns the base price that covers the period. End is the end of the base price as far as it is
+// known. A base price of the period's own ends with the period.
 func (p *Period) BaseOf() Base {
 	if p.Base != nil {
 		return *p.Base
@@ -113,10 +116,11 @@ func (p *Period) BaseOf() Base {
 	}
 }
 
-// BaseGoesOn reports whether the base price goes on after the period, which has ended.
+// BaseGoesOn reports whether the base price continues after the period, which has ended.
 func (p *Period) BaseGoesOn() bool { return p.Base != nil && p.Base.End > p.End }
 
-// Cuts appends the boundaries of the account's periods but its start, and sorts them.
+// Cuts appends the instants at which the account cuts its periods, except StartsAt, and sorts the result: the
+// ends of the trial, of billing and of breaks.
 func (a *Account) Cuts(cuts []int64) []int64 {
 	for _, at := range []*int64{a.TrialEndsAt, a.EndsAt, a.BreakFrom, a.BreakTo} {
 		if at != nil {

@@ -1,14 +1,14 @@
 package billing
 
-// The kinds of credits.
+// Kinds of credits.
 const (
 	CreditPromotional = "promotional"
 	CreditPaid        = "paid"
 	CreditCarried     = "carried"
 )
 
-// The kinds of credit entries. Amounts of entries are signed: what is left of a credit is their
-// sum. Granted and returned are above 0, applied, expired and withdrawn below.
+// Kinds of credit entries. The amounts of entries are signed, and their sum is the credit's remaining amount.
+// Granted and returned amounts are above 0; applied, expired and withdrawn amounts are below 0.
 const (
 	EntryGranted   = "granted"
 	EntryApplied   = "applied"
@@ -17,7 +17,8 @@ const (
 	EntryWithdrawn = "withdrawn"
 )
 
-// ReturnedFor is how long credits live on at least that a void invoice or a reversed payment returns, µs.
+// ReturnedFor is the minimum time, in µs, until a credit expires after a void invoice or a reversed payment
+// returned it.
 const ReturnedFor = int64(30 * 24 * 60 * 60 * 1e6)
 
 // Credit is money that a customer has in advance.
@@ -27,10 +28,10 @@ type Credit struct {
 	AmountMinor int64
 	LeftMinor   int64
 	Currency    string
-	Priority    int    // 0–100, the low first
+	Priority    int    // 0–100; lower priorities are used first
 	ExpiresAt   *int64 // µs
-	At          int64  // when it was granted
-	Seq         int64  // the age: granted earlier, lower
+	At          int64  // the instant of the grant
+	Seq         int64  // the order of the grants: an older credit has a lower Seq
 }
 
 // Charge is a one-off line of the next invoice. AmountMinor may be negative.

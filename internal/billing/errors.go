@@ -5,91 +5,97 @@ import (
 	"fmt"
 )
 
-// Sentinels that the API turns into problems. Faults of fields are model.FieldErrors.
+// Sentinels that the API converts to problems. Errors in fields are model.FieldErrors.
 var (
 	ErrUnknownInvoice = errors.New("no such invoice")
 	ErrUnknownLine    = errors.New("the invoice has no such line")
-	// ErrNoPeriod: billing of the customer has not begun, or is over.
+	// ErrNoPeriod reports that the customer's billing has not begun or is over.
 	ErrNoPeriod = errors.New("no billing period of the customer is open, so no invoice is coming up")
-	// ErrFarPreview: a change counts so late that nobody can say what is billed then.
+	// ErrFarPreview reports that a change takes effect too many billing periods from now to be previewed.
 	ErrFarPreview = errors.New("more than 24 billing periods lie between now and the change: preview it when it is nearer")
-	// ErrState: the status of an invoice does not allow what was asked for, see StateError.
+	// ErrState reports that the invoice's status does not allow the requested operation, see StateError.
 	ErrState = errors.New("the invoice's status does not allow that")
-	// ErrHeld: an invoice cannot be finalized, see Invoice.Held.
+	// ErrHeld reports that an invoice cannot be finalized, see Invoice.Held.
 	ErrHeld = errors.New("the invoice is held and cannot be finalized")
-	// ErrReferred: an invoice that another one corrects, credits or gives back in part cannot become void.
+	// ErrReferred reports that an invoice cannot become void because another invoice corrects it, credits it
+	// or gives back a part of it.
 	ErrReferred = errors.New("a correction or a credit note refers to the invoice, or a later invoice gave back a part of its base price as unused, so it cannot be void: use a credit note")
-	// ErrTooMuch: more was to be credited than is left.
+	// ErrTooMuch reports a credit note of more than the invoice's uncredited amount.
 	ErrTooMuch = errors.New("more is to be credited than is left of the invoice")
-	// ErrMoreThanOpen: more was to be paid than is open.
+	// ErrMoreThanOpen reports a payment of more than the open amount.
 	ErrMoreThanOpen = errors.New("more is to be paid than is open of the invoice, and nothing was noted")
-	// ErrNoCredits: nothing can pay what is open.
+	// ErrNoCredits reports that the customer has no credits that can pay the open amount.
 	ErrNoCredits = errors.New("the customer has no credit left in the invoice's currency that has not expired, and nothing was done")
-	// ErrUnknownCredit: the customer has no credit of that id.
+	// ErrUnknownCredit reports that the customer has no credit with the given id.
 	ErrUnknownCredit = errors.New("the customer has no such credit")
-	// ErrMoreThanLeft: more was to be withdrawn than is left.
+	// ErrMoreThanLeft reports a withdrawal of more than the credit's remaining amount.
 	ErrMoreThanLeft = errors.New("so much cannot be withdrawn of the credit, and nothing was done")
-	// ErrUnknownPayment: the invoice has no payment of that n.
+	// ErrUnknownPayment reports that the invoice has no payment with the given n.
 	ErrUnknownPayment = errors.New("the invoice has no such payment")
-	// ErrReversed: a payment is reversed once.
+	// ErrReversed reports the second reversal of a payment.
 	ErrReversed = errors.New("the payment was reversed already")
-	// ErrNoted: a credit note gave back some of the credits that a payment of kind credits took.
+	// ErrNoted reports that a credit note has returned some of the credits that a payment of kind credits
+	// used.
 	ErrNoted = errors.New("a credit note has returned some of the credits of this payment, so it cannot be reversed")
-	// ErrMoneyStands: a paid invoice cannot become void.
+	// ErrMoneyStands reports that an invoice cannot become void because it has a payment that is not
+	// reversed.
 	ErrMoneyStands = errors.New("a payment of the invoice stands, so it cannot be void: reverse the payment, or use a credit note")
-	// ErrTooManyPayments: see MaxPayments.
+	// ErrTooManyPayments reports that the invoice has MaxPayments payments already.
 	ErrTooManyPayments = fmt.Errorf("the invoice has %d payments, reversed ones too, which is the most: take what is open off by a credit note", MaxPayments)
-	// ErrAnonymous: customers that nobody has named are not billed.
+	// ErrAnonymous reports an anonymous customer, which is not billed until an admin names it.
 	ErrAnonymous = errors.New("the customer is anonymous, and is not billed: name it with PUT /v1/customers/{key} first")
-	// ErrBeforePeriod: what a period is billed by cannot change before it.
+	// ErrBeforePeriod reports a change of billing terms at an instant before the open period.
 	ErrBeforePeriod = errors.New("the instant is before the open billing period, and what came before is billed already")
-	// ErrPaidAhead: billing cannot end at the start of a period whose base in advance is billed.
+	// ErrPaidAhead reports that billing cannot end at the start of a period whose base price in advance has
+	// been billed.
 	ErrPaidAhead = errors.New("the open billing period's base price is on an invoice already: let billing end a microsecond after the period's start, or later")
-	// ErrClosing: billing was over, began again, and is to end a second time before the first is billed.
+	// ErrClosing reports that billing ended, began again, and is to end a second time before its last period
+	// was billed.
 	ErrClosing = errors.New("the customer's last billing period is still being closed: try again when its invoice is there")
-	// ErrCurrency: the currency of a customer is fixed when its first period opens.
+	// ErrCurrency reports a currency other than the customer's, which is fixed when the first period opens.
 	ErrCurrency = errors.New("the plan's currency is not the customer's, which is fixed since its first billing period began: choose a plan in that currency")
-	// ErrUnknownSeller: GET of a seller that is not there.
+	// ErrUnknownSeller reports a GET of a seller that does not exist.
 	ErrUnknownSeller = errors.New("no such seller")
-	// ErrUnknownPrice: the customer has no price of its own of the meter.
+	// ErrUnknownPrice reports that the customer has no price of its own for the meter.
 	ErrUnknownPrice = errors.New("the customer has no price of its own of this meter")
-	// ErrUnknownCap: the customer has no cap of the meter.
+	// ErrUnknownCap reports that the customer has no cap on the meter.
 	ErrUnknownCap = errors.New("the customer has no cap of this meter")
-	// ErrTooManyTerms: see MaxTerms.
+	// ErrTooManyTerms reports more than MaxTerms changes of a customer's terms in one period.
 	ErrTooManyTerms = fmt.Errorf("the customer's terms were changed %d times in this billing period, which is the most", MaxTerms)
-	// ErrTooManyCharges: see MaxCharges.
+	// ErrTooManyCharges reports that MaxCharges charges are already waiting for an invoice.
 	ErrTooManyCharges = fmt.Errorf("the customer has %d charges that no invoice has taken yet, which is the most", MaxCharges)
-	// ErrNoLine: units of that meter and time cost nothing.
+	// ErrNoLine reports that units of the meter cost nothing at the given time.
 	ErrNoLine = errors.New("no invoice would have a line of it: the billing period of that time has no price of the meter, its invoice was taken back, or nothing is billed then")
-	// ErrReconciling: a node reconciles once at a time.
+	// ErrReconciling reports that the node is already reconciling; a node runs one reconciliation at a time.
 	ErrReconciling = errors.New("this node reconciles already: ask again when it has ended, or ask another node")
-	// ErrReconcileTime: the deadline came before the end of all rows.
+	// ErrReconcileTime reports that the deadline passed before all rows were checked.
 	ErrReconcileTime = errors.New("there are too many rows to check within the time of a request: run `quotad reconcile`, which may take longer")
-	// ErrOtherPayload: an id stands for another request of the customer already.
+	// ErrOtherPayload reports that the customer has already used the id for another request.
 	ErrOtherPayload = errors.New("the id was used for another request of this customer: ids are unique for ever. Nothing was done")
 )
 
 const (
-	// MaxTerms is how often a customer's terms may be changed within one period.
+	// MaxTerms is the maximum number of changes of a customer's terms within one period.
 	MaxTerms = 100
-	// MaxCharges is how many charges may wait for an invoice.
+	// MaxCharges is the maximum number of charges that may wait for an invoice.
 	MaxCharges = 1000
-	// MaxMinor is the largest amount, in minor units, above zero or below.
+	// MaxMinor is the largest absolute amount, in minor units.
 	MaxMinor = int64(1e15 - 1)
 )
 
-// NamelessSeller says what keeps the papers of a seller without a name back, and what to do.
+// NamelessSeller returns the message for invoices that are held because their seller has no name. It includes
+// the remedy.
 func NamelessSeller(key string) string {
 	return "Its seller, " + key + ", has no name. Write one with PUT /v1/sellers/" + key + "."
 }
 
-// StateError is an ErrState that says what the status is, and what may be done in it.
+// StateError is an ErrState with the invoice's status and the operations that the status allows.
 type StateError struct {
-	Status string // the present one
-	Want   string // what can be done with which invoices, for people
+	Status string // the current status
+	Want   string // the operations and the invoices that they allow, as text
 }
 
 func (e *StateError) Error() string { return "the invoice is " + e.Status + ": " + e.Want }
 
-// Unwrap is ErrState.
+// Unwrap returns ErrState.
 func (e *StateError) Unwrap() error { return ErrState }

@@ -6,14 +6,14 @@ import (
 	"quotad/client"
 )
 
-// The kinds of invoices.
+// Kinds of invoices.
 const (
 	KindPeriod     = "period"
 	KindOpening    = "opening"
 	KindCreditNote = "credit_note"
 )
 
-// The statuses of invoices.
+// Statuses of invoices.
 const (
 	StatusDraft     = "draft"
 	StatusFinalized = "finalized"
@@ -21,21 +21,22 @@ const (
 	StatusVoid      = "void"
 	StatusCredited  = "credited"
 
-	// StatusOverdue chooses invoices that are finalized, with something open and due_at over. None has it.
+	// StatusOverdue selects finalized invoices with an open amount and a due_at in the past. No invoice has
+	// this status itself.
 	StatusOverdue = "overdue"
 )
 
-// The series of numbers that a seller has. Customers on test clocks are numbered in one of their
-// own, so that what is tried out uses up no number of the others.
+// Series of a seller's invoice numbers. Customers on test clocks have a series of their own, so tests use up
+// no number of the live series.
 const (
 	SeriesLive = "live"
 	SeriesTest = "test"
 )
 
-// TestPrefix begins the numbers of the series test, before the seller's own prefix.
+// TestPrefix begins the numbers of the test series, before the seller's own prefix.
 const TestPrefix = "TEST-"
 
-// PrefixIn is what the numbers of a series begin with, where prefix is the seller's.
+// PrefixIn returns the start of a series' numbers for a seller's prefix.
 func PrefixIn(series, prefix string) string {
 	if series == SeriesTest {
 		return TestPrefix + prefix
@@ -43,8 +44,8 @@ func PrefixIn(series, prefix string) string {
 	return prefix
 }
 
-// The kinds of lines, in the order in which an invoice lists them. The base of the period that
-// begins comes after unused.
+// Kinds of lines, in the order in which an invoice lists them. The base price of the next period follows the
+// unused lines.
 const (
 	LineBase       = "base"
 	LineUsage      = "usage"
@@ -54,57 +55,57 @@ const (
 	LineCharge     = "charge"
 )
 
-// Invoice is an invoice of whatever kind and status. Its numbers are a draft's until it is
-// finalized; then they never change.
+// Invoice is an invoice of any kind and status. The amounts are provisional until the invoice is finalized;
+// after that they never change.
 type Invoice struct {
-	ID           string // UUID; "" of an upcoming one
-	Number       string // prefix and integer; "" of a draft
+	ID           string // UUID; "" for an upcoming invoice
+	Number       string // prefix and integer; "" for a draft
 	Kind, Status string
 	Customer     int64
 	CustomerKey  string
-	TestClock    string // that the customer lives by; "" is PostgreSQL's time
-	Zone         string // the customer's timezone, by which documents say dates; "" is UTC
+	TestClock    string // key of the customer's test clock; "" if the customer uses PostgreSQL's time
+	Zone         string // the customer's timezone, used for dates on documents; "" is UTC
 	Currency     string
-	Chain, N     int // the period that it is of
+	Chain, N     int // the invoice's period
 	PeriodStart  int64
 	PeriodEnd    int64
 	PlanID       int32
 	PriceVersion int
-	Of           string // the invoice that a credit note or reissue is about
-	OfNumber     string // its number
+	Of           string // id of the invoice that a credit note or reissue refers to
+	OfNumber     string // number of the invoice Of
 
 	Lines  []Line
 	Taxes  []Tax
-	Totals // of the lines and taxes
+	Totals // sums of the lines and taxes
 
-	CreditsMinor   int64 // applied
-	AmountDueMinor int64 // Total − Credits, at least 0
-	CreditedMinor  int64 // Σ of its credit notes so far, taxes included, at least 0
+	CreditsMinor   int64 // credits applied
+	AmountDueMinor int64 // TotalMinor − CreditsMinor, at least 0
+	CreditedMinor  int64 // sum of the invoice's credit notes so far, taxes included, at least 0
 
 	Seller         Seller
 	Buyer          Buyer
 	OrderReference string   // the buyer's
-	Notes          []string // lines of the account
+	Notes          []string // note lines of the account
 
 	DueDays     int
 	MadeAt      int64
 	FinalizeAt  int64
 	FinalizedAt *int64
 	DueAt       *int64
-	Overdue     bool        // something is open, and DueAt is over by the customer's clock
-	Held        string      // why it stays a draft
-	Waiting     []Corrected // corrections that are too large for it: it waits for them to be smaller
-	Payments    []Payment   // of it, in the order of n
-	NotedMinor  int64       // what credit notes took of what was open
-	Money       *NoteMoney  // of a credit note
-	Reference   string      // of the last payment that has one and stands
-	PaidAt      *int64      // when the last payment came, of what is paid; nil: it is not, or notes took all that was open
+	Overdue     bool        // an amount is open, and DueAt is over by the customer's clock
+	Held        string      // the reason why the invoice stays a draft
+	Waiting     []Corrected // corrections that are too large for the invoice, which waits until they are smaller
+	Payments    []Payment   // the invoice's payments, in the order of N
+	NotedMinor  int64       // the part of the open amount that credit notes credited
+	Money       *NoteMoney  // set on credit notes only
+	Reference   string      // reference of the last unreversed payment that has one
+	PaidAt      *int64      // instant of the last payment of a paid invoice; nil if unpaid, or if notes took all that was open
 	VoidReason  string
-	Reason      string // why a credit note was made
-	Digested    []byte // as stored, see assembly.Digest; nil of a draft
+	Reason      string // the reason for a credit note
+	Digested    []byte // as stored, see assembly.Digest; nil for a draft
 }
 
-// Series is the series that the invoice gets its number from.
+// Series returns the series of the invoice's number.
 func (i *Invoice) Series() string {
 	if i.TestClock == "" {
 		return SeriesLive
@@ -112,19 +113,20 @@ func (i *Invoice) Series() string {
 	return SeriesTest
 }
 
-// Extra reports whether it is an invoice of charges and corrections that came when billing was over, and
-// no other invoice could take them. It is of no period: both ends are the end of the chain.
+// Extra reports whether the invoice is an extra invoice. An extra invoice contains charges and corrections
+// that arrived after billing was over, when no other invoice could contain them. It belongs to no period: its
+// PeriodStart and PeriodEnd are both the end of the chain.
 func (i *Invoice) Extra() bool { return i.Kind == KindPeriod && i.N < 0 }
 
-// Corrected names a line of usage that is corrected, by its meter and its invoice's id.
+// Corrected identifies a corrected usage line by its meter and the id of its invoice.
 type Corrected struct {
 	Meter   string `json:"meter"`
 	Invoice string `json:"invoice"`
 }
 
-// Totals are sums of an invoice, in minor units.
+// Totals contains the sums of an invoice, in minor units.
 type Totals struct {
-	SubtotalMinor int64 // Σ lines
+	SubtotalMinor int64 // sum of the lines
 	TaxMinor      int64
 	TotalMinor    int64
 }
@@ -133,39 +135,40 @@ type Totals struct {
 type Line struct {
 	N           int
 	Kind        string
-	Meter       string // "" if the line is of no meter
+	Meter       string // "" if the line has no meter
 	Description string
 	From, To    int64
 	Quantity    int64
 	Included    int64
 	PlanVersion int
 	Tiers       []TierLine
-	Priced             // of a line of usage and of a correction
-	Applied     string // AppliedMinimum or AppliedMaximum of the price, if the amount is that one
+	Priced             // set on usage lines and corrections
+	Applied     string // AppliedMinimum or AppliedMaximum if that bound of the price determined the amount
 	AmountMinor int64
-	OfInvoice   string  // the invoice that is corrected; of unused that goes on, the void one that had it
-	Before      *Before // of a correction; nil on other lines, also on that of a note on a correction
-	OfLine      int     // of a credit note: the line that is credited
+	OfInvoice   string  // the corrected invoice; on an unused line taken over from a void invoice, the void invoice
+	Before      *Before // set on corrections; nil on other lines, also on the credit of a correction
+	OfLine      int     // on a credit note, the number of the credited line
 	Level       LineLevel
-	Part        *Part  // of a whole period; nil: all of it, or the line is of no time
-	WholeMinor  *int64 // what the whole period costs, see client.Line; nil: no price of a whole period made the amount
+	Part        *Part  // the part of a whole period; nil if the line covers it all or has no period
+	WholeMinor  *int64 // cost of the whole period, see client.Line; nil if the amount has another source
 
-	// BaseInvoice and BaseLine name the line of base in advance that a line unused gives back. They are
-	// empty on other lines.
+	// BaseInvoice and BaseLine identify the line whose base price, charged in advance, an unused line gives
+	// back. Both are empty on other lines.
 	BaseInvoice string
 	BaseLine    int
 }
 
-// Before is what was billed of a line before a correction of it. The correction's amount is what all units cost, Quantity and the
-// correction's own, or CreditedMinor if that is more, less AmountMinor.
+// Before is the billed state of a line before a correction. The correction's amount is the cost of all units
+// minus AmountMinor. All units are Quantity plus the correction's own. CreditedMinor replaces that cost if
+// CreditedMinor is larger.
 type Before struct {
-	Quantity      int64 `json:"quantity"`       // of the line, with all corrections so far
-	AmountMinor   int64 `json:"amount_minor"`   // what these came to
-	CreditedMinor int64 `json:"credited_minor"` // what credit notes took of that
+	Quantity      int64 `json:"quantity"`       // quantity of the line, with all corrections so far
+	AmountMinor   int64 `json:"amount_minor"`   // amount billed for that quantity
+	CreditedMinor int64 `json:"credited_minor"` // the part of that amount that credit notes credited
 }
 
-// LineLevel is what a line of a level meter's usage bills: which level of the period, see
-// plans.Price.LevelBy, and that level with 6 digits after the point. Both are empty on other lines.
+// LineLevel is the level billed by a usage line of a level meter. By names the kind of level, see
+// plans.Price.LevelBy, and Exact is the level with 6 decimal digits. Both are empty on other lines.
 type LineLevel struct{ By, Exact string }
 
 // Part is the part [From, To) of a whole period [OfFrom, OfTo), µs.
@@ -176,21 +179,21 @@ type Part struct {
 	OfTo   int64 `json:"of_to"`
 }
 
-// What holds the amount of a line of usage.
+// Bounds of a price. The amount of a usage line may be one of them.
 const (
 	AppliedMinimum = "minimum"
 	AppliedMaximum = "maximum"
 )
 
-// Priced is what the units of a line cost beyond the included ones, in major units, as the price
-// says it. It is empty where tiers price the line.
+// Priced is the price of a line's units beyond the included units, in major units, as the price defines it.
+// Priced is empty if tiers price the line.
 type Priced struct {
-	UnitPrice    string // of model per_unit
-	PackageSize  int64  // of model package
+	UnitPrice    string // for model per_unit
+	PackageSize  int64  // for model package
 	PackagePrice string
 }
 
-// Corrects is the id of the invoice that the line corrects or credits, "" for none.
+// Corrects returns the id of the invoice that the line corrects or credits, or "" if the line does neither.
 func (l *Line) Corrects() string {
 	if l.Kind == LineUnused {
 		return ""
@@ -198,13 +201,13 @@ func (l *Line) Corrects() string {
 	return l.OfInvoice
 }
 
-// TierLine is what one tier adds to a line.
+// TierLine is the share of one tier in a line.
 type TierLine = client.TierLine
 
 // Units is a decimal number of units of a tier.
 type Units = client.Units
 
-// PricedAs reports whether two lines say the same of how their amounts come about.
+// PricedAs reports whether two lines have the same price details: prices, tiers, bounds and part of a period.
 func (l *Line) PricedAs(other *Line) bool {
 	return l.Priced == other.Priced && l.Level == other.Level && l.Applied == other.Applied && l.Included == other.Included &&
 		slices.EqualFunc(l.Tiers, other.Tiers, sameTier) &&

@@ -1,35 +1,36 @@
 package billing
 
-// The kinds of payments.
+// Kinds of payments.
 const (
-	PaymentMoney   = "payment" // came from outside
-	PaymentCredits = "credits" // credits that were applied after the invoice was finalized
+	PaymentMoney   = "payment" // money from outside
+	PaymentCredits = "credits" // credits applied after the invoice was finalized
 )
 
-// MaxPayments is how many payments an invoice has at most, reversed ones too.
+// MaxPayments is the maximum number of payments of an invoice, including reversed payments.
 const MaxPayments = 1000
 
-// Payment is what was paid of a finalized invoice at once. Credits that finalizing applies are none:
-// the amount due is less for them.
+// Payment is one payment of a finalized invoice. Credits that are applied at finalization are not payments,
+// because they reduce the amount due.
 type Payment struct {
 	N           int    `json:"n"` // from 1
 	Kind        string `json:"kind"`
 	AmountMinor int64  `json:"amount_minor"` // above 0
 	Reference   string `json:"reference"`    // for people
 	At          int64  `json:"at"`           // µs by the customer's clock
-	ReversedAt  *int64 `json:"reversed_at"`  // nil: it stands
-	Reason      string `json:"reason"`       // why it was reversed
+	ReversedAt  *int64 `json:"reversed_at"`  // nil if the payment is not reversed
+	Reason      string `json:"reason"`       // the reason for the reversal
 }
 
-// NoteMoney is where the money of a credit note goes, in minor units. Together it is the note's total.
+// NoteMoney is the distribution of a credit note's money, in minor units. The sum of its fields is the note's
+// total.
 type NoteMoney struct {
-	OpenMinor     int64 `json:"open_minor"`     // less is owed of the invoice
+	OpenMinor     int64 `json:"open_minor"`     // reduces the open amount of the invoice
 	CarriedMinor  int64 `json:"carried_minor"`  // becomes a credit of kind carried
-	OutsideMinor  int64 `json:"outside_minor"`  // the seller pays it out
-	ReturnedMinor int64 `json:"returned_minor"` // goes back to the credits that paid the invoice
+	OutsideMinor  int64 `json:"outside_minor"`  // paid out by the seller
+	ReturnedMinor int64 `json:"returned_minor"` // returned to the credits that paid the invoice
 }
 
-// PaidMinor is what payments that stand paid.
+// PaidMinor returns the sum of the payments that are not reversed.
 func (i *Invoice) PaidMinor() (sum int64) {
 	for n := range i.Payments {
 		if i.Payments[n].ReversedAt == nil {
@@ -39,7 +40,7 @@ func (i *Invoice) PaidMinor() (sum int64) {
 	return sum
 }
 
-// MoneyMinor is what payments of kind payment paid that stand.
+// MoneyMinor returns the sum of the payments of kind payment that are not reversed.
 func (i *Invoice) MoneyMinor() (sum int64) {
 	for n := range i.Payments {
 		if p := &i.Payments[n]; p.ReversedAt == nil && p.Kind == PaymentMoney {
@@ -49,11 +50,11 @@ func (i *Invoice) MoneyMinor() (sum int64) {
 	return sum
 }
 
-// RestMinor is what is due, less what credit notes took of what was open, less what was paid. It is 0
-// of an invoice that is paid or credited.
+// RestMinor returns the amount due, less the open amount that credit notes credited, less the payments. The
+// result is 0 for an invoice that is paid or credited.
 func (i *Invoice) RestMinor() int64 { return i.AmountDueMinor - i.NotedMinor - i.PaidMinor() }
 
-// OpenMinor is what is still to be paid. Only an invoice that is finalized has something open.
+// OpenMinor returns the amount that is still to be paid. Only a finalized invoice has an open amount.
 func (i *Invoice) OpenMinor() int64 {
 	if i.Status != StatusFinalized {
 		return 0
@@ -61,8 +62,8 @@ func (i *Invoice) OpenMinor() int64 {
 	return max(0, i.RestMinor())
 }
 
-// StatusNow is the status of a final invoice that follows from what was paid and credited. Credit notes
-// and void invoices keep theirs.
+// StatusNow returns the status of a final invoice that follows from its payments and credit notes. Credit
+// notes and void invoices keep their status.
 func (i *Invoice) StatusNow() string {
 	switch {
 	case i.Kind == KindCreditNote, i.Status == StatusVoid, i.Status == StatusDraft:
@@ -75,7 +76,8 @@ func (i *Invoice) StatusNow() string {
 	return StatusPaid
 }
 
-// settle says when the invoice was paid, and by which reference, where nothing is open.
+// settle sets Reference to that of the last unreversed payment, and sets PaidAt if the invoice is paid or
+// credited.
 func (i *Invoice) settle() {
 	i.PaidAt, i.Reference = nil, ""
 	for n := range i.Payments {
@@ -96,7 +98,7 @@ func (i *Invoice) settle() {
 	}
 }
 
-// SetPayments tells the invoice what was paid of it, in the order of n.
+// SetPayments sets the invoice's payments, in the order of N, and derives PaidAt and Reference from them.
 func (i *Invoice) SetPayments(payments []Payment) {
 	i.Payments = payments
 	i.settle()

@@ -1,17 +1,17 @@
 // Package calendar owns civil time: billing periods, calendar windows (day, week, month, year), and the hours in
-// which usage is counted, in the IANA timezone of a customer.
+// which usage is counted, all in a customer's IANA timezone.
 //
-// In the package's API, an instant is an int64 of microseconds since the Unix epoch (UTC). A window is half
-// open, [start, end).
+// Exported functions take and return an instant as an int64, in microseconds since the Unix epoch (UTC). A
+// window is half open, [start, end).
 //
-// One rule of the contract converts a wall-clock time into an instant. If the clock of the timezone skips the
-// wall-clock time (a gap) or shows it twice (an overlap), the offset in force before the jump applies. The
-// standard library's time.Date and PostgreSQL's AT TIME ZONE use other rules, so neither may be used for a
-// boundary, here or elsewhere.
+// One rule converts a wall-clock time to an instant. If the zone's clock skips the time (a gap) or shows it
+// twice (an overlap), the offset in force before the jump is used. The standard library's time.Date and
+// PostgreSQL's AT TIME ZONE use other rules, so boundaries must never be computed with them, in this package or
+// elsewhere.
 //
-// The package is pure. It must never read a clock, do input or output, or know of plans, limits and customers.
-// Its timezone data is built into the program.
+// The package is pure. It must never read a clock, perform I/O, or depend on plans, limits or customers. Its
+// zone data is built into the program.
 //
-// Instants from MinInstant to MaxInstant are in range. An instant outside is treated as the nearest instant
-// inside.
+// Instants from MinInstant to MaxInstant are in range. An instant out of range is replaced by the nearest
+// instant in range.
 package calendar

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ErrInterval reports an interval with an unknown unit or a count out of range.
+// ErrInterval reports that an interval has an unknown unit or a count out of range.
 var ErrInterval = errors.New("invalid interval")
 
-// Unit is a calendar unit, with its name in the contract.
+// Unit is a calendar unit, by the name that the API uses.
 type Unit string
 
-// The units. A day is a day of the wall clock, which has 23 to 25 hours if the clock jumps.
+// The units. A day is a day of the wall clock, which lasts 23 to 25 hours if the clock jumps.
 const (
 	Days   Unit = "day"
 	Weeks  Unit = "week"
@@ -20,7 +20,8 @@ const (
 	Years  Unit = "year"
 )
 
-// maxIntervalYears limits an interval, so that no period leaves the years for which the arithmetic is tested.
+// maxIntervalYears is the maximum length of an interval, so that every period lies in the years for which the
+// arithmetic was verified.
 const maxIntervalYears = 100
 
 // Interval is the length of a billing period, which is Count units.
@@ -29,8 +30,8 @@ type Interval struct {
 	Count int
 }
 
-// Validate returns ErrInterval unless the unit is known and the count is in range. A count is
-// at least 1 and at most a hundred years' worth (36,500 days, 5,200 weeks, 1,200 months).
+// Validate returns ErrInterval unless the unit is known and the count is in range. The count must be at least 1
+// and at most a hundred years (36,500 days, 5,200 weeks or 1,200 months).
 func (i Interval) Validate() error {
 	var most int
 	switch i.Unit {
@@ -52,8 +53,8 @@ func (i Interval) Validate() error {
 }
 
 // step returns the interval as a number of months or of days; the other number is 0. It panics if the interval
-// is invalid. Plans are validated when they are written, so an invalid interval is a bug and would cause a wrong
-// bill.
+// is invalid. Plans are validated when they are written, so an invalid interval is a bug that would produce a
+// wrong invoice.
 func (i Interval) step() (months, days int64) {
 	if err := i.Validate(); err != nil {
 		panic("calendar: " + err.Error())
@@ -71,7 +72,8 @@ func (i Interval) step() (months, days int64) {
 	}
 }
 
-// addMonths adds whole months to a wall-clock time and clamps the day to the last day of the resulting month.
+// addMonths adds whole months to a wall-clock time. If the resulting month lacks the day, the day becomes the
+// month's last day.
 func (w wall) addMonths(months int64) wall {
 	t := w.civil()
 	year, month, dayOfMonth := t.Date()

@@ -14,14 +14,14 @@ import (
 // ErrUnknownZone reports that a name is not the name of an IANA timezone.
 var ErrUnknownZone = errors.New("unknown timezone")
 
-// zoneinfo is the file lib/time/zoneinfo.zip of the Go version that builds quotad. `make generate`
-// copies the file. time.LoadLocation prefers $ZONEINFO and the machine's files to built-in data, so
-// two nodes could begin a customer's day at different instants.
+// zoneinfo is lib/time/zoneinfo.zip of the Go version that builds quotad; `make generate` copies it.
+// time.LoadLocation prefers $ZONEINFO and the machine's files to built-in data, so the start of a customer's day
+// could differ between two nodes.
 //
 //go:embed zoneinfo.zip
 var zoneinfo string
 
-// zones contains a function for each name, which reads the timezone's data once.
+// zones returns a look-up function for each zone name. The function reads the zone's data once.
 var zones = sync.OnceValue(func() map[string]func() *time.Location {
 	archive, err := zip.NewReader(strings.NewReader(zoneinfo), int64(len(zoneinfo)))
 	if err != nil {
@@ -31,7 +31,7 @@ var zones = sync.OnceValue(func() map[string]func() *time.Location {
 	for _, file := range archive.File {
 		byName[file.Name] = sync.OnceValue(func() *time.Location { return readZone(file) })
 	}
-	delete(byName, "Factory") // a placeholder for a timezone that was not set
+	delete(byName, "Factory") // a placeholder that means that no zone was set
 	byName["UTC"] = func() *time.Location { return time.UTC }
 	return byName
 })
@@ -52,8 +52,8 @@ func readZone(file *zip.File) *time.Location {
 	return zone
 }
 
-// Location returns the timezone with an IANA name such as "Europe/Berlin" or "UTC", from the data in the
-// program. Equal names return the same pointer, so the result may be a map key. For other names, Location
+// Location returns the zone of an IANA name such as "Europe/Berlin" or "UTC", from the data that is built into
+// the program. Equal names return the same pointer, so the pointer can be a map key. For an unknown name it
 // returns ErrUnknownZone.
 func Location(name string) (*time.Location, error) {
 	zone := zones()[name]

@@ -2,19 +2,19 @@ package calendar
 
 import "time"
 
-// Boundaries that are farther than this from their anchor, about 11,000 years, are clamped to this distance. No
-// instant in range reaches them, and the arithmetic cannot overflow.
+// The maximum distance of a boundary from its anchor, about 11,000 years. Boundaries beyond it count as exactly
+// that far: they are outside the range of instants anyway, and the arithmetic cannot overflow.
 const (
 	maxMonths = 11_000 * 12
 	maxDays   = 11_000 * 366
 )
 
-// Boundary returns the instant of boundary n, which may be negative. The boundary is the anchor's wall-clock
-// time plus n intervals, converted in the timezone by the rule for clock jumps. A day that the month lacks
-// becomes the month's last day. All intervals are counted from the anchor itself, so a clamped day does not
-// affect later months.
+// Boundary returns the instant of boundary n, which may be negative. Boundary n is the anchor's wall-clock time
+// plus n intervals, converted to an instant by the package's rule for clock jumps. If the month lacks the day,
+// the boundary is on the month's last day. All intervals are counted from the anchor itself, so later months
+// return to the anchor's day.
 //
-// Boundaries never decrease with n. Two boundaries are equal if a timezone skipped a whole day. Boundary panics
+// Boundaries never decrease as n grows. Two boundaries are equal if a zone skipped a whole day. Boundary panics
 // if the interval is invalid.
 func Boundary(anchor Anchor, interval Interval, loc *time.Location, n int) int64 {
 	months, days := interval.step()
@@ -30,7 +30,7 @@ func boundary(anchor wall, months, days int64, loc *time.Location, n int64) int6
 }
 
 // Period returns the billing period that contains at: its index n, and boundaries n and n+1 as [start, end) with
-// start <= at < end. The periods of an anchor cover all time without gaps or overlaps. Period panics if the
+// start <= at < end. The periods of an anchor cover all time without gap or overlap. Period panics if the
 // interval is invalid.
 func Period(anchor Anchor, interval Interval, loc *time.Location, at int64) (index int, start, end int64) {
 	months, days := interval.step()
@@ -39,8 +39,8 @@ func Period(anchor Anchor, interval Interval, loc *time.Location, at int64) (ind
 }
 
 func period(anchor wall, months, days int64, loc *time.Location, at int64) (n, start, end int64) {
-	// The wall clock determines the index, but a clamped day, a jump or a time of day may make it wrong. The
-	// boundaries correct it within one or two steps.
+	// The index computed from the wall clock may be off because of a clamped day, a clock jump, or the time of
+	// day. The following loops correct it in one or two steps.
 	w := wallAt(at, loc)
 	if months != 0 {
 		n = floorDiv(w.months()-anchor.months(), months)
@@ -60,7 +60,7 @@ func period(anchor wall, months, days int64, loc *time.Location, at int64) (n, s
 	return n, start, end
 }
 
-// months returns the number of the month, counted through all years.
+// months returns the number of months since the start of year 0.
 func (w wall) months() int64 {
 	year, month, _ := w.civil().Date()
 	return int64(year)*12 + int64(month)

@@ -2,21 +2,21 @@ package calendar
 
 import "time"
 
-// Periods determines the starts of a customer's hours and billing periods. Zone, Anchor and Interval are
+// Periods specifies when the hours and the billing periods of one customer start. Zone, Anchor and Interval are
 // required. The methods panic if Interval is invalid.
 type Periods struct {
 	Zone     *time.Location
 	Anchor   Anchor
 	Interval Interval
 
-	// Before contains the customer's earlier periods, up to From, µs. From is the instant at which a new anchor,
-	// interval or timezone replaced the old one. Before is nil if there were no earlier periods. The last
-	// earlier period ends at From, even in its middle, and the first of the new periods begins there. Before's
-	// timezone applies only to the boundaries of its periods, because hours use Zone.
+	// Before contains the customer's former periods, up to From, µs. At From, a new anchor, interval or zone
+	// replaced the old one. A nil Before means that there were no former periods. The last former period ends at
+	// From, even in its middle, and the first new period begins there. The former zone is used only for the
+	// boundaries of former periods; hours always use Zone.
 	Before *Periods
 	From   int64
 
-	// Cuts contains additional boundaries, µs, ascending. They also cut earlier periods, so the Cuts of Before
+	// Cuts contains additional boundaries, µs, ascending. They also cut former periods, and the Cuts of Before
 	// are ignored.
 	Cuts []int64
 }
@@ -34,7 +34,7 @@ func (p *Periods) Period(at int64) (start, end int64) {
 	return start, end
 }
 
-// uncut is Period without the cuts.
+// uncut is like Period, but ignores Cuts.
 func (p *Periods) uncut(at int64) (start, end int64) {
 	if p.Before != nil && at < p.From {
 		start, end = p.Before.uncut(at)
@@ -47,14 +47,14 @@ func (p *Periods) uncut(at int64) (start, end int64) {
 	return start, end
 }
 
-// Full returns the whole period of the anchor, interval and timezone in force at at. The period that contains at
-// is the whole period or a part of it.
+// Full returns the full period that contains at, without cuts, by the anchor, interval and zone in force at that
+// instant. The billing period that contains at is the full period or a part of it.
 func (p *Periods) Full(at int64) (start, end int64) {
 	return p.Whole(at, 1)
 }
 
-// Since returns the instant from which the anchor, interval and timezone at at have been in force. changed is
-// false if they are the customer's first.
+// Since returns the instant from which the anchor, interval and zone in force at a given instant apply. changed
+// is false if they are the customer's first.
 func (p *Periods) Since(at int64) (from int64, changed bool) {
 	for p.Before != nil && at < p.From {
 		p = p.Before
@@ -62,16 +62,16 @@ func (p *Periods) Since(at int64) (from int64, changed bool) {
 	return p.From, p.Before != nil
 }
 
-// Hour returns the hour in which usage at an instant is booked. It is the local hour, cut at changes of the
-// timezone's offset and at starts of billing periods. Therefore periods, too, are sums of whole hours.
+// Hour returns the hour in which usage at an instant is booked: the local hour, cut when the zone's offset
+// changes and when a billing period starts. Therefore billing periods also consist of whole hours.
 func (p *Periods) Hour(at int64) (start, end int64) {
 	periodStart, periodEnd := p.Period(at)
 	start, end = Hour(at, p.Zone)
 	return max(start, periodStart), min(end, periodEnd)
 }
 
-// Whole returns n consecutive whole periods by the anchor, interval and timezone in force at at. The first of
-// them contains at.
+// Whole returns the span of n full periods, the first of which contains at. It uses the anchor, interval and
+// zone in force at that instant.
 func (p *Periods) Whole(at int64, n int) (start, end int64) {
 	at = clamp(at)
 	p = p.inForce(at)
@@ -79,13 +79,13 @@ func (p *Periods) Whole(at int64, n int) (start, end int64) {
 	return start, Boundary(p.Anchor, p.Interval, p.Zone, first+n)
 }
 
-// Same reports whether the same anchor, interval and timezone are in force at two instants.
+// Same reports whether the same anchor, interval and zone are in force at two instants.
 func (p *Periods) Same(a, b int64) bool {
 	one, other := p.inForce(clamp(a)), p.inForce(clamp(b))
 	return one.Anchor == other.Anchor && one.Interval == other.Interval && one.Zone.String() == other.Zone.String()
 }
 
-// inForce returns the periods whose anchor, interval and timezone are in force at at.
+// inForce returns the Periods whose anchor, interval and zone are in force at an instant.
 func (p *Periods) inForce(at int64) *Periods {
 	for p.Before != nil && at < p.From {
 		p = p.Before

@@ -43,7 +43,7 @@ const (
 	WebhookDisabled = "webhook.disabled"
 )
 
-// Types are all types of events.
+// Types lists all types of events.
 var Types = []string{
 	LimitThreshold, CapThreshold,
 	InvoiceDrafted, InvoiceFinalized, InvoicePaid, InvoiceOverdue, InvoiceVoid, InvoiceHeld, InvoiceCredited,
@@ -53,10 +53,10 @@ var Types = []string{
 	PlanPublished, WebhookDisabled,
 }
 
-// Known reports whether there is a type of this name.
+// Known reports whether an event type of this name exists.
 func Known(name string) bool { return slices.Contains(Types, name) }
 
-// Event is something that happened, as it is written.
+// Event is an event before it has an id.
 type Event struct {
 	Type      string
 	At        int64  // µs, by the customer's clock
@@ -65,7 +65,7 @@ type Event struct {
 	Data      client.EventData
 }
 
-// row is a row of outbox. seq is the database's.
+// row is a row of the table outbox. PostgreSQL assigns the column seq.
 type row struct {
 	Type      string           `json:"type"`
 	At        int64            `json:"at"`
@@ -78,8 +78,8 @@ const insertEvents = `
 	INSERT INTO outbox (type, at, customer, test_clock, data)
 	SELECT type, at, customer, test_clock, data FROM jsonb_populate_recordset(NULL::outbox, $1)`
 
-// Queue adds a statement to a batch that writes events, if there are any. The batch is of the
-// transaction of what they tell of.
+// Queue adds to a batch the statement that inserts events, if there are any. The batch must belong to the
+// transaction that the events report.
 func Queue(b *pgx.Batch, all ...Event) error {
 	rows := make([]row, len(all))
 	for i := range all {
@@ -95,7 +95,7 @@ func Queue(b *pgx.Batch, all ...Event) error {
 	return postgres.QueueRows(b, insertEvents, rows)
 }
 
-// Write writes events in the transaction of what they tell of.
+// Write inserts events in the transaction that the events report.
 func Write(ctx context.Context, tx postgres.Querier, all ...Event) error {
 	b := new(pgx.Batch)
 	if err := Queue(b, all...); err != nil {
@@ -104,8 +104,8 @@ func Write(ctx context.Context, tx postgres.Querier, all ...Event) error {
 	return postgres.Send(ctx, tx, b)
 }
 
-// The numberer locks rows of outbox in the order of their key, too. Rows that it has moved meanwhile are
-// found in events by the statement that comes after.
+// Both statements of Scrub follow the lock order of the Numberer, which locks the rows of outbox in the order of
+// their key. If the Numberer moves a row meanwhile, the second statement finds the row in events.
 const (
 	scrubOutbox = `
 		WITH theirs AS (
@@ -114,8 +114,8 @@ const (
 	scrubEvents = `UPDATE events SET data = data - 'id' WHERE customer = $1 AND type LIKE 'credit.%'`
 )
 
-// Scrub takes out of an erased customer's events what somebody chose: the ids of its credits. It is
-// part of the transaction that erases.
+// Scrub removes the ids of credits from the events of an erased customer, because a person chose these ids. It
+// runs in the transaction that erases the customer.
 func Scrub(ctx context.Context, tx pgx.Tx, customer int64) error {
 	_, err := tx.Exec(ctx, scrubOutbox, customer)
 	if err == nil {

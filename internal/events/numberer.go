@@ -25,24 +25,25 @@ const (
 
 const (
 	numberEvery = 250 * time.Millisecond
-	// numberRows bounds one transaction. Nobody else gives ids meanwhile.
+	// numberRows bounds one transaction, during which no other node can assign ids.
 	numberRows = 1000
-	// steppedBack is how far ahead of the present a time of writing is that PostgreSQL's clock showed before it was
-	// set back. Such an event does not wait until the clock shows that time again.
+	// steppedBack is the distance into the future at which a time of writing shows that PostgreSQL's clock was
+	// set back afterwards. Such an event does not wait until the clock shows that time again.
 	steppedBack = 10 * time.Second
 	trimEvery   = time.Hour
-	// trimRows bounds one transaction, and trimPause leaves the database to others between two.
+	// trimRows bounds one transaction. trimPause is the pause between two transactions, in which the database
+	// serves others.
 	trimRows      = 1000
 	trimPause     = 50 * time.Millisecond
 	defaultWithin = 5 * time.Second
 )
 
-// Numberer gives ids to events whose transactions are committed, and deletes old ones.
+// Numberer assigns ids to committed events and deletes old events.
 //
-// All nodes run one, on the same database. One at a time gives ids; the others leave it to that one.
+// All nodes run a Numberer on the same database. One node at a time assigns ids, and the others skip their turn.
 type Numberer struct {
-	// Within bounds each transaction, the wait for a connection included; 0 means 5 s. It is set
-	// before the first use.
+	// Within bounds each transaction, including the wait for a connection; 0 means 5 s. Set it before the first
+	// use.
 	Within time.Duration
 
 	pool      *pgxpool.Pool
@@ -51,8 +52,8 @@ type Numberer struct {
 	numbered  atomic.Int64
 }
 
-// NewNumberer returns a Numberer. retention is from MinRetention to MaxRetention, the same on all
-// nodes. A nil log is slog.Default.
+// NewNumberer returns a Numberer. The retention must be between MinRetention and MaxRetention, and the same on
+// all nodes. If log is nil, the Numberer logs to slog.Default.
 func NewNumberer(pool *pgxpool.Pool, retention time.Duration, log *slog.Logger) *Numberer {
 	if log == nil {
 		log = slog.Default()
@@ -60,10 +61,10 @@ func NewNumberer(pool *pgxpool.Pool, retention time.Duration, log *slog.Logger) 
 	return &Numberer{pool: pool, retention: retention, log: log}
 }
 
-// Numbered is how many events this node has given ids to.
+// Numbered returns the number of events to which this node has assigned ids.
 func (n *Numberer) Numbered() int64 { return n.numbered.Load() }
 
-// Run works until ctx ends.
+// Run assigns ids and deletes old events until ctx ends.
 func (n *Numberer) Run(ctx context.Context) {
 	numbers := upkeep.Repeated{
 		Log: n.log, First: numberEvery, Pause: numberEvery, Do: n.Number,
@@ -79,11 +80,11 @@ func (n *Numberer) Run(ctx context.Context) {
 	both.Wait()
 }
 
-// oldestWaiting is one look at the index, also while rows that were moved are not vacuumed yet.
+// oldestWaiting reads one entry of the index, even if rows that were moved are not vacuumed yet.
 const oldestWaiting = `SELECT min(written_at) FROM outbox`
 
-// Number gives ids to all events that are committed now. Where another node does that, it leaves the
-// rest to it.
+// Number assigns ids to all events that are committed at the time of the call. If another node is assigning ids,
+// Number leaves the remaining events to that node.
 func (n *Numberer) Number(ctx context.Context) error {
 	for {
 		more, err := n.some(ctx)
@@ -93,7 +94,7 @@ func (n *Numberer) Number(ctx context.Context) error {
 	}
 }
 
-// some gives ids to some events. more: there may be others.
+// some assigns ids to a part of the events. It reports whether there may be more.
 func (n *Numberer) some(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(n.Within, defaultWithin))
 	defer cancel()
@@ -117,12 +118,12 @@ func (n *Numberer) some(ctx context.Context) (more bool, err error) {
 }
 
 // takeTurn locks the last number until the commit, and reads PostgreSQL's time, µs. The lock ends with the
-// transaction, however that ends, so a node that dies holds up nobody.
+// transaction, however the transaction ends, so a node that dies blocks no other node.
 const takeTurn = `SELECT number, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM event_number FOR UPDATE SKIP LOCKED`
 
-// numberSome comes after takeTurn, as a statement of its own: so it sees all that whoever had the turn
-// before has committed. Events that webhooks want are to be sent from the same commit on. $3, $4: later than the
-// former and up to the latter waits.
+// numberSome runs after takeTurn as a separate statement, so that it sees all events that the previous holder of
+// the lock has committed. The same commit inserts the deliveries to webhooks. Events written later than $3 and
+// up to $4 wait for the next pass.
 const numberSome = `
 	WITH next AS (
 		SELECT written_at, seq FROM outbox WHERE written_at <= $3 OR written_at > $4 ORDER BY written_at, seq LIMIT $2 FOR UPDATE
@@ -138,13 +139,13 @@ const numberSome = `
 		JOIN webhooks w ON w.disabled_at IS NULL AND (w.types = '{}' OR g.type = ANY (w.types)))
 	UPDATE event_number SET number = $1 + (SELECT count(*) FROM taken) RETURNING number - $1`
 
-// number gives ids to at most so many events, in the order in which they were written. It gives none
-// where somebody else is at it. more: others may wait.
+// number assigns ids to at most most events, in the order in which the events were written. It assigns no ids
+// while another node holds the lock, and reports whether more events may wait.
 //
-// Two events of which one was committed before the other was written are in that order, also where a charge
-// wrote one of them: each event that was committed before an event of this pass was written is seen by the
-// statements of this pass, for they come after the instant up to which it takes events. What was written
-// later waits for the next pass.
+// If one event was committed before another event was written, the first event has the lower id. This also holds
+// for an event that a charge wrote. The statements of a pass run after the instant up to which the pass takes
+// events, so they see every event that was committed before an event of the pass was written. Events that are
+// written later wait for the next pass.
 func number(ctx context.Context, tx pgx.Tx, most int) (done int64, more bool, err error) {
 	var last, now int64
 	switch err := tx.QueryRow(ctx, takeTurn).Scan(&last, &now); {
@@ -161,8 +162,8 @@ func number(ctx context.Context, tx pgx.Tx, most int) (done int64, more bool, er
 	return done, done == int64(most), err
 }
 
-// trimSome deletes the old ones of the first events after an id, and what was to be sent of them. Ids rise with the time at which they
-// were given.
+// trimSome deletes those of the first events after an id that are older than the retention, together with their
+// deliveries. Ids rise with the time at which they were assigned.
 const trimSome = `
 	WITH first AS (
 		SELECT id, numbered_at FROM events WHERE id > $1 ORDER BY id LIMIT $2
@@ -172,7 +173,7 @@ const trimSome = `
 		DELETE FROM deliveries WHERE event IN (SELECT id FROM gone))
 	SELECT count(*), coalesce(max(id), 0) FROM gone`
 
-// trim deletes what is older than the retention, in pieces.
+// trim deletes, in pieces, the events that are older than the retention.
 func (n *Numberer) trim(ctx context.Context) error {
 	for after := int64(0); ; {
 		rows, last, err := n.trimPiece(ctx, after)

@@ -12,7 +12,7 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Shown is an event that has an id, as it is stored.
+// Shown is a stored event with its id.
 type Shown struct {
 	ID        int64
 	Type      string
@@ -22,14 +22,14 @@ type Shown struct {
 	Data      []byte // JSON
 }
 
-// Show is the event as the API answers it, and as webhooks are sent it.
+// Show returns the event in the form in which the API returns it and webhooks receive it.
 func (e Shown) Show() client.Event {
 	return client.Event{
 		ID: e.ID, Type: e.Type, At: time.UnixMicro(e.At).UTC(), Customer: e.Customer, TestClock: e.TestClock, Data: e.Data,
 	}
 }
 
-// Filter chooses events.
+// Filter selects events.
 type Filter struct {
 	After    int64  // those with a higher id
 	Type     string // "": all
@@ -39,7 +39,8 @@ type Filter struct {
 const shownColumns = `
 	SELECT e.id, e.type, e.at, c.key, e.test_clock, e.data FROM events e LEFT JOIN customers c ON c.id = e.customer WHERE e.id > $1`
 
-// query is the statement of a filter, with those conditions only that it has: so each finds its index.
+// query returns the statement of a filter. It contains only the conditions that the filter sets, so that
+// PostgreSQL finds the right index.
 func (f *Filter) query(rows int) (statement string, args []any) {
 	var where strings.Builder
 	args = []any{f.After}
@@ -58,7 +59,7 @@ func (f *Filter) query(rows int) (statement string, args []any) {
 	return where.String(), args
 }
 
-// Read returns the first events that a filter chooses, at most so many, in the order of their ids.
+// Read returns the first events that match a filter, at most most of them, in the order of their ids.
 func Read(ctx context.Context, q postgres.Querier, f Filter, rows int) ([]Shown, error) {
 	statement, args := f.query(rows)
 	found, _ := q.Query(ctx, statement, args...) // a failed Query is the error of CollectRows

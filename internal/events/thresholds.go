@@ -11,14 +11,14 @@ import (
 	"quotad/internal/quota/upkeep"
 )
 
-// ofMeter is a row of outbox about a meter, whose key is not known yet.
+// ofMeter is a row of outbox about a meter whose key has not been read yet.
 type ofMeter struct {
 	row
 	Meter   int32 `json:"meter"`
 	Written int64 `json:"written_at"`
 }
 
-// insertOfMeters writes events with the keys of their meters, in their order. A meter is never removed.
+// insertOfMeters inserts events in their order, with the keys of their meters. A meter is never removed.
 const insertOfMeters = `
 	INSERT INTO outbox (written_at, type, at, customer, test_clock, data)
 	SELECT r.written_at, r.type, r.at, r.customer, r.test_clock, jsonb_build_object('meter', m.key) || r.data
@@ -26,8 +26,9 @@ const insertOfMeters = `
 		written_at bigint, type text, at bigint, customer bigint, test_clock text, data jsonb, meter integer)) WITH ORDINALITY AS r
 	JOIN meters m ON m.id = r.meter ORDER BY r.ordinality`
 
-// moveThresholds moves at most so many of what charges have reached into the outbox, and returns how many. It
-// asks the engine for them: no statement names both tables.
+// moveThresholds moves at most most thresholds that charges have reached into the outbox, and returns the number
+// that it moved. It reads the thresholds through the engine, because no statement may name tables of both
+// packages.
 func moveThresholds(ctx context.Context, tx pgx.Tx, most int) (moved int, err error) {
 	all, err := upkeep.TakeThresholds(ctx, tx, most)
 	if err != nil || len(all) == 0 {
@@ -41,8 +42,8 @@ func moveThresholds(ctx context.Context, tx pgx.Tx, most int) (moved int, err er
 	last := make(map[counter]int64)
 	for i := range all {
 		t := &all[i]
-		// A charge that waited for a row may have begun before the charge that it waited for. The order of
-		// charges of a counter counts.
+		// A charge that waited for a row may have begun before the charge that locked the row. The events follow
+		// the order of the charges of a counter.
 		c := counter{t.Customer, t.Meter}
 		last[c] = max(last[c], t.Written)
 		rows[i] = ofMeter{row{Type: LimitThreshold, At: t.At, Customer: &t.Customer, Data: tellThreshold(t)}, t.Meter, last[c]}
@@ -60,7 +61,7 @@ func moveThresholds(ctx context.Context, tx pgx.Tx, most int) (moved int, err er
 	return len(all), postgres.Send(ctx, tx, b)
 }
 
-// tellThreshold is what the event says, but for the meter.
+// tellThreshold returns the data of the event, without the meter.
 func tellThreshold(t *upkeep.Threshold) client.EventData {
 	data := client.EventData{Percent: t.Percent, Used: &t.Used}
 	if t.IsCap() {
@@ -76,7 +77,7 @@ func tellThreshold(t *upkeep.Threshold) client.EventData {
 	return data
 }
 
-// instant is a time as it is told, of µs; 0: there is none.
+// instant converts µs to a time. It returns nil for 0.
 func instant(us int64) *time.Time {
 	if us == 0 {
 		return nil

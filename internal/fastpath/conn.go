@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// conn is a connection that net/http reads. The fields above mu need no lock, because only the goroutine that
-// serves the connection uses them while net/http waits for a request.
+// conn is a connection as net/http sees it. The fields above mu need no lock, because only the goroutine that
+// serves the connection uses them, while net/http waits for a request.
 type conn struct {
 	net.Conn
 	server *Server
@@ -21,42 +21,42 @@ type conn struct {
 
 	answered bool      // net/http has finished a request
 	waiting  bool      // net/http waits for the next request
-	first    []byte    // head that net/http received, completely or not at all
-	head     *head     // head of an earlier request, or nil
-	vain     int       // number of learned heads that did not repeat, minus those that did
-	renewed  time.Time // time at which the deadlines were set
-	overdue  time.Time // deadline for the arrival of a request that net/http receives now; zero if the request has its full time
-	framing  framing   // framing of the bytes that net/http receives
+	first    []byte    // the complete head that net/http received after its wait, or empty
+	head     *head     // the head of an earlier request; nil if there is none
+	vain     int       // the number of learned heads less the number of repeats
+	renewed  time.Time // the time at which the deadlines were set
+	overdue  time.Time // the missed deadline of a request passed to net/http; zero if none was missed
+	framing  framing   // of the bytes that net/http receives
 
 	mu     sync.Mutex
 	busy   bool // the fast path serves a request
 	closed bool // Close was called; if busy, end closes the connection
 }
 
-// bufferSize is the size of net/http's read buffer. A Read of this size means that the buffer is empty and
-// net/http has no byte of the next request. For a smaller Read, a part of the request arrived with the previous
-// request, or net/http read its first byte while it served that request.
+// bufferSize is the size of net/http's read buffer. If net/http calls Read with this size, its buffer is empty,
+// so it has no byte of the next request. With a smaller size, net/http already has some bytes of the next
+// request: they came with the previous request, or net/http read the first byte while it served that request.
 const bufferSize = 4 << 10
 
-// maxVain is the maximum of vain. From this value on no head is learned, because learning costs more than it
-// saves if a client's heads do not repeat.
+// maxVain is the value of vain from which on no head is learned. If a client's heads do not repeat, learning
+// costs more than it saves.
 const maxVain = 8
 
-// renewAfter is the age at which deadlines are renewed. Setting them for each request would cost as much as
-// reading the request's head.
+// renewAfter is the maximum age of deadlines. Setting deadlines for each request would cost as much as reading
+// its head.
 const renewAfter = time.Second
 
-// enter records that net/http changes the connection's state (http.Server.ConnState).
+// enter is called when net/http changes the state of the connection (http.Server.ConnState).
 func (c *conn) enter(state http.ConnState) {
 	c.waiting = false
 	c.answered = state == http.StateNew || state == http.StateIdle
-	c.renewed = time.Time{} // net/http sets the deadlines
+	c.renewed = time.Time{} // net/http sets its own deadlines
 	c.overdue = time.Time{}
 }
 
-// SetReadDeadline is called by net/http before it reads. The first deadline after a response is for the wait for
-// a request, and the second is for the request that has begun. If the fast path has already used a request's
-// time, the request receives no more time.
+// SetReadDeadline implements net.Conn and detects what net/http reads next. The first call after a response is
+// for the wait for a request, and the second call is for a request that has begun. If the time for a request has
+// already passed on the fast path, net/http gets no additional time for it.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.answered || c.waiting {
 		c.waiting, c.answered = c.answered, false
@@ -67,7 +67,8 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// CloseWrite closes the sending side of a TCP connection. net/http thereby signals the client that it is done.
+// CloseWrite closes the sending side of a TCP connection. With it, net/http signals to the client that no more
+// data follows.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -75,8 +76,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Read reads for net/http. While net/http waits for a request, Read itself responds to requests that repeat the
-// last head. It passes the first request that does not repeat the head to net/http.
+// Read reads for net/http. While net/http waits for a request, Read answers requests that repeat the last head.
+// It passes the first request with another head to net/http.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.waiting || len(p) != bufferSize || c.framing.faulty {
 		return c.framing.read(c.Conn, p)
@@ -102,8 +103,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// serve responds to the request at the start of p[:n] if the request repeats the head and fits into p. used is
-// the length of the request, or 0 if net/http must serve it. have is the number of bytes in p afterwards.
+// serve answers the request at the start of p[:n] if the request repeats the head and fits into p. used is the
+// length of the request, or 0 if net/http must serve it. have is the number of bytes that p contains afterwards.
 func (c *conn) serve(p []byte, n int) (used, have int, err error) {
 	body, end, ok := c.head.match(p[:n])
 	if !ok || end > len(p) {
@@ -119,8 +120,8 @@ func (c *conn) serve(p []byte, n int) (used, have int, err error) {
 	return end, n, c.reply(p[body:end])
 }
 
-// rest reads the rest of a request that ends at end, and returns the number of bytes of the request. If the
-// request is incomplete, net/http receives the error at once.
+// rest reads the rest of a request that ends at end, and returns the number of bytes read so far. If bytes are
+// missing, net/http gets the reason from its next read.
 func (c *conn) rest(p []byte, n, end int) int {
 	if n >= end {
 		return n
@@ -143,7 +144,7 @@ func (c *conn) rest(p []byte, n, end int) int {
 	return n
 }
 
-// reply lets the handler respond to a request with the head c.head.
+// reply calls the handler for a request whose head is c.head, and sends the response.
 func (c *conn) reply(body []byte) error {
 	if err := c.renew(c.server.options.Wall()); err != nil {
 		return err
@@ -163,7 +164,7 @@ func (c *conn) reply(body []byte) error {
 	return nil
 }
 
-// renew sets the deadlines of the response and of the next request's arrival.
+// renew sets the write deadline of the response and the read deadline for the next request.
 func (c *conn) renew(now time.Time) error {
 	if now.Sub(c.renewed) < renewAfter {
 		return nil
@@ -183,8 +184,8 @@ func (c *conn) begin() bool {
 	return c.busy
 }
 
-// end marks the connection as no longer busy. It closes the connection if Close was called
-// meanwhile.
+// end marks the connection as no longer busy. It closes the connection if Close was called while the connection
+// was busy.
 func (c *conn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,8 +202,9 @@ func (c *conn) closing() bool {
 	return c.closed
 }
 
-// Close closes the connection. If the fast path serves a request, end closes the connection after the response.
-// To net/http such a connection is idle, so its Shutdown would cut the request off.
+// Close closes the connection. While the fast path serves a request, the connection closes only after the
+// response, in end. net/http considers such a connection idle, so its Shutdown would otherwise cut off the
+// request.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,8 +223,8 @@ func (c *conn) remember(p []byte) {
 	}
 }
 
-// learn makes the last head that net/http received the head for comparison. It does so only if the head
-// certainly belongs to r.
+// learn makes the last head that net/http received the head with which later requests are compared. It does so
+// only if the head certainly belongs to r.
 func (c *conn) learn(r *http.Request) {
 	if len(c.first) > 0 && c.server.options.Serves(r) {
 		c.vain++
@@ -234,23 +236,23 @@ func (c *conn) learn(r *http.Request) {
 	c.first = c.first[:0]
 }
 
-// answer is the ResponseWriter of a request on the fast path. The whole response is sent at once when the
-// handler is done.
+// An answer is the ResponseWriter of a request on the fast path. It sends the whole response when the handler
+// has returned.
 type answer struct {
 	header http.Header
 	status int
 	length string // the handler's Content-Length
 	closes bool   // the handler has set Connection: close
 	body   []byte
-	bare   bool // the body is not sent, because the request is a HEAD
+	bare   bool // the body is not sent, because the request is a HEAD request
 	out    bytes.Buffer
 
 	second int64  // the second in date, Unix time
-	date   []byte // the value of Date, kept because writing it costs more than all other headers
+	date   []byte // the value of Date, cached because formatting it costs more than all other headers
 }
 
-// maxKept is the maximum size in bytes of a response buffer that is kept for another request. Larger buffers are
-// left to the garbage collector.
+// maxKept is the maximum size in bytes of an answer that is reused for another request. Larger answers are left
+// to the garbage collector.
 const maxKept = 64 << 10
 
 var answers = sync.Pool{New: func() any { return &answer{header: make(http.Header, 16)} }}
@@ -302,8 +304,8 @@ func (a *answer) Write(p []byte) (int, error) {
 // then closed, because the client would read the next response as a part of this one.
 var errLength = errors.New("the handler's Content-Length is not that of its answer")
 
-// send writes the response like net/http: the handler's headers, followed by Date, Content-Length and, if closes
-// is true, Connection. now is the time of the write.
+// send writes the response as net/http would: the handler's headers, then Date, Content-Length and, if closes is
+// true, Connection. now is the time of the response.
 func (a *answer) send(to io.Writer, now time.Time, closes bool) error {
 	a.WriteHeader(http.StatusOK)
 	if a.length != "" && a.length != strconv.Itoa(len(a.body)) {

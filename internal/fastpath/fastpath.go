@@ -1,21 +1,20 @@
-// Package fastpath responds to requests that repeat on a connection, with less work than net/http needs for each
-// request. It owns the connections that net/http reads.
+// Package fastpath answers requests that repeat on a connection, with less work per request than net/http. It
+// owns the connections from which net/http reads.
 //
-// net/http reads, checks and serves the first request on a connection. If the same bytes arrive again on that
-// connection as the head of another request, they have the same meaning. Only the parts that may vary are parsed
-// again: the digits of Content-Length, and the values of headers that Options names. Such a request is passed
-// directly to the handler. net/http always serves all other requests.
+// net/http reads, validates and answers the first request on a connection. If the same bytes arrive again on
+// that connection as the head of another request, they have the same meaning. Only two parts are parsed again:
+// the digits of Content-Length, and the values of headers that Options names. Such a request goes directly to
+// the handler. net/http serves all other requests, at any time.
 //
-// The package also rejects requests whose end two readers may find at different positions, before net/http
-// receives them. For this purpose it follows where requests begin and end, see framing. It parses nothing else
-// of HTTP.
+// The package also rejects requests whose end two readers could find at two places, before net/http receives
+// them. To do so, it tracks the start and end of each request, see framing. It parses nothing else of HTTP.
 //
-// The package must never judge the purpose of a request, read bytes that net/http has begun to read, or know of
-// quotas.
+// The package must never judge the content of a request, inspect a request that net/http has begun to read, or
+// depend on quotas.
 //
-// It saves the work of net/http for each request: new maps for the head, contexts, a copy of the headers, and a
-// goroutine and two deadlines that detect a disconnected client. docs/internals/fast-path.md describes the rules
-// and their reasons.
+// The package avoids the work that net/http does for each request: new maps for the head, contexts, a copy of
+// the headers, and a goroutine and two deadlines to detect a client's disconnect. docs/internals/fast-path.md
+// describes the rules and their reasons.
 package fastpath
 
 import (
@@ -26,7 +25,7 @@ import (
 	"time"
 )
 
-// Server is an http.Server with a fast path.
+// Server is an http.Server with the fast path underneath.
 type Server struct {
 	*http.Server
 
@@ -34,28 +33,28 @@ type Server struct {
 	options Options
 
 	mu     sync.Mutex
-	ending map[*conn]struct{} // connections that end closes after their response
+	ending map[*conn]struct{} // connections that conn.end closes after their response
 	closed bool               // Close was called, so connections are closed at once
 }
 
-// Options specifies the requests that may use the fast path.
+// Options specifies which requests may be served on the fast path.
 type Options struct {
-	// Serves reports whether a request that net/http has read may use the fast path when its head repeats. Its
-	// handler must set Content-Type and a status that has a body. The handler must not keep or change the
-	// request, its headers or its body. Its ResponseWriter has only the methods of that interface.
+	// Serves reports whether a request that net/http has read may be served on the fast path when its head is
+	// repeated. The handler must set Content-Type and a status that has a body. The handler must not keep or
+	// change the request, its headers or its body. Its ResponseWriter has only the methods of that interface.
 	Serves func(*http.Request) bool
-	// Varies lists the headers whose values may differ in a repeated head, in canonical form.
+	// Varies contains the headers whose values may differ in a repeated head, in canonical form.
 	Varies []string
-	// Below is the prefix of targets whose rest is ignored, such as a path that a proxy appends. net/http would
-	// reject some of these targets, so the package replaces percent signs in such a path by _. If Below is
-	// empty, there are no such targets.
+	// Below is the prefix of targets whose rest has no meaning for the handler, such as a path that a proxy
+	// appends. net/http would reject some of these targets, so a percent sign in such a path becomes an
+	// underscore. An empty Below means that there are no such targets.
 	Below string
 	// Wall is the node's own clock, time.Now.
 	Wall func() time.Time
 }
 
-// New adds the fast path to a server that has a handler. It panics unless the server has a ReadTimeout, a
-// WriteTimeout and an IdleTimeout. The fast path serves only connections of listeners that Listener has wrapped.
+// New puts the fast path under a server whose handler is set. It panics unless the server has a ReadTimeout, a
+// WriteTimeout and an IdleTimeout. The fast path serves the connections of listeners that Listener has wrapped.
 // net/http serves all other connections.
 func New(server *http.Server, o Options) *Server {
 	if min(server.ReadTimeout, server.WriteTimeout, server.IdleTimeout) <= 0 {
@@ -84,7 +83,7 @@ func New(server *http.Server, o Options) *Server {
 // connKey is the context key of a request's *conn.
 type connKey struct{}
 
-// serveHTTP serves a request that net/http has read, and remembers its head.
+// serveHTTP serves a request that net/http has read, and learns its head.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
 		c.learn(r)
@@ -92,7 +91,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// Shutdown shuts down the http.Server. It also waits for requests on the fast path.
+// Shutdown is like http.Server.Shutdown, but also waits for requests on the fast path.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.Server.Shutdown(ctx)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -107,7 +106,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close closes the http.Server. It also cuts off requests on the fast path.
+// Close is like http.Server.Close, but also cuts off requests on the fast path.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -118,8 +117,8 @@ func (s *Server) Close() error {
 	return s.Server.Close()
 }
 
-// ends records a busy connection that its end method will close. It returns false after Close, and then the
-// connection must be closed at once.
+// ends records a busy connection, which conn.end closes later. It returns false after Close, when the connection
+// must be closed at once.
 func (s *Server) ends(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +140,7 @@ func (s *Server) left() int {
 	return len(s.ending)
 }
 
-// Listener wraps a listener of connections without TLS: TCP or a Unix socket.
+// Listener wraps a TCP or Unix listener whose connections do not use TLS.
 func Listener(inner net.Listener) net.Listener { return &listener{Listener: inner} }
 
 type listener struct{ net.Listener }

@@ -7,50 +7,51 @@ import (
 	"strconv"
 )
 
-// framing tracks where requests begin and end in the bytes for net/http. It rejects a request whose end two
-// readers may find at different positions. net/http accepts some of these requests, such as a request with both
-// Content-Length and Transfer-Encoding. A proxy that interprets such a request differently would treat the rest
-// of its body as another client's request.
+// framing tracks the start and end of each request in the bytes for net/http. It rejects a request whose end two
+// readers could find at two places. net/http accepts some of these requests, such as a request with a
+// Content-Length and a Transfer-Encoding. A proxy in front of quotad that parses the request differently would
+// treat the rest of its body as another client's request.
 //
-// framing checks nothing else. If it cannot follow a request, net/http rejects the request and closes the
-// connection.
+// framing validates nothing else. If it cannot find the end of a request, it stops tracking, because net/http
+// rejects such a request and closes the connection.
 type framing struct {
 	state  int
-	line   []byte // part of the current line from earlier reads
-	left   int64  // remaining bytes of a body or chunk
+	line   []byte // the part of the current line from earlier reads
+	left   int64  // the remaining bytes of a body or chunk
 	faulty bool   // net/http receives no more bytes
 	below  string // Options.Below
 
-	// The following fields describe the current head.
-	begun           bool // the first line is complete
+	// State of the head that is being read.
+	begun           bool // the first line has been read
 	old             bool // the version is not HTTP/1.1
 	length          int64
 	lengths, coding int // numbers of Content-Length and Transfer-Encoding lines
 	chunked         bool
 }
 
-// The states of framing are the elements that may follow next.
+// The states of framing, which specify the part of a request that comes next.
 const (
 	inHead = iota
 	inBody
 	inChunkSize
 	inChunk
 	inTrailer
-	astray // net/http will not continue either
+	astray // the end is unknown, and net/http will reject the request, too
 )
 
-// maxLine is the maximum length in bytes of a line that framing follows. net/http accepts only shorter heads.
+// maxLine is the maximum length in bytes of a line that framing tracks. net/http rejects a head of that length.
 const maxLine = 24 << 10
 
 // shortest is the minimum length of a request's first line.
 const shortest = len("X / HTTP/1.1\n")
 
-// errFraming is the error that net/http receives instead of the end of a faulty line. For a read error within a
-// head that is not an error of the connection, net/http responds with 400 and closes the connection.
+// errFraming is the read error that net/http receives in place of the end of the faulty line. If a read within a
+// head returns an error that is not a network error, net/http responds with 400 and closes the connection.
 var errFraming = errors.New("fastpath: where the request ends is not plain")
 
-// read reads for net/http. While net/http responds, it reads one byte to detect a disconnected client. A fault
-// in the bytes after the current request must not end the current request.
+// read reads for net/http. While net/http serves a request, it reads a single byte in the background to detect a
+// disconnected client. A fault in the bytes after that request must not end the request, so read then discards
+// bytes until the connection fails.
 func (f *framing) read(from io.Reader, p []byte) (int, error) {
 	if f.faulty {
 		for len(p) == 1 {
@@ -64,7 +65,7 @@ func (f *framing) read(from io.Reader, p []byte) (int, error) {
 	return f.pass(p, n, err)
 }
 
-// pass processes p[:n], which has just been read, and returns the number of its bytes that net/http may receive.
+// pass tracks p[:n], which has just been read, and returns the number of bytes that net/http may receive.
 func (f *framing) pass(p []byte, n int, err error) (int, error) {
 	for at := 0; at < n; {
 		used, ok := f.step(p[at:n])
@@ -80,10 +81,10 @@ func (f *framing) pass(p []byte, n int, err error) (int, error) {
 	return n, err
 }
 
-// begin records that net/http waits for a request and has received no byte of it.
+// begin resets the state for a new request, of which net/http has no byte yet.
 func (f *framing) begin() { *f = framing{line: f.line[:0], faulty: f.faulty, below: f.below} }
 
-// step processes a line, or the available part of a body.
+// step tracks one line, or as much of a body as p contains.
 func (f *framing) step(p []byte) (used int, ok bool) {
 	switch f.state {
 	case astray:
@@ -118,8 +119,9 @@ func (f *framing) step(p []byte) (used int, ok bool) {
 	return end + 1, f.take(line)
 }
 
-// smooth replaces characters that net/http rejects in the target of a request, if the target is below f.below:
-// the percent signs of the path, and control characters. p is the rest of the first line, or a part of the rest.
+// smooth replaces characters that net/http rejects in the target of a request: control characters, and percent
+// signs in the path. It does so only if the target begins with f.below. p is the rest of the first line, or a
+// part of the rest.
 func (f *framing) smooth(p []byte) {
 	line := p
 	if len(f.line) > 0 {
@@ -140,16 +142,16 @@ func (f *framing) smooth(p []byte) {
 	}
 }
 
-// take processes a line, which ends in LF. It returns false if the request is faulty.
+// take tracks a line, which ends in LF. It returns false if the request is faulty.
 func (f *framing) take(line []byte) bool {
 	text, strict := bytes.CutSuffix(line, []byte("\r\n"))
 	switch {
 	case f.state == inChunkSize:
 		return f.takeChunkSize(text, strict)
 	case !f.begun && f.state == inHead && len(bytes.TrimSpace(line)) == 0:
-		return true // an empty line before a request, which net/http accepts or rejects
+		return true // net/http accepts or rejects an empty line before a request
 	case !f.begun && f.state == inHead && len(line) < shortest:
-		f.state = astray // net/http reports the fault, because it does not report less than four bytes of a request
+		f.state = astray // net/http rejects the line itself, and needs at least four bytes to respond
 		return true
 	case !strict:
 		return false
@@ -163,14 +165,14 @@ func (f *framing) take(line []byte) bool {
 		return true
 	case len(text) == 0:
 		return f.takeHead()
-	case text[0] == ' ' || text[0] == '\t': // this line may continue the previous line
+	case text[0] == ' ' || text[0] == '\t': // readers disagree on whether this line continues the line before
 		return false
 	}
 	f.takeField(text)
 	return true
 }
 
-// takeField records a header field that determines the request's end.
+// takeField records a header field that determines the end of the request.
 func (f *framing) takeField(text []byte) {
 	name, value, _ := bytes.Cut(text, []byte(":"))
 	value = bytes.Trim(value, " \t")
@@ -178,7 +180,7 @@ func (f *framing) takeField(text []byte) {
 	case bytes.EqualFold(name, []byte(contentLength)):
 		if f.lengths++; f.lengths == 1 { // net/http rejects a second, different length
 			n, err := strconv.ParseUint(string(value), 10, 63)
-			if f.length = int64(n); err != nil { // a number of 63 bits
+			if f.length = int64(n); err != nil { // more than 63 bits, or no number
 				f.length = -1
 			}
 		}
@@ -188,14 +190,14 @@ func (f *framing) takeField(text []byte) {
 	}
 }
 
-// takeHead determines the element that follows a head.
+// takeHead determines the part of the request that follows the head. It returns false if the request is faulty.
 func (f *framing) takeHead() bool {
 	switch {
 	case f.coding > 0 && (f.lengths > 0 || f.old):
 		return false
 	case f.coding == 1 && f.chunked:
 		f.state = inChunkSize
-	case f.coding > 0 || f.length < 0: // net/http rejects these
+	case f.coding > 0 || f.length < 0: // net/http rejects these heads
 		f.state = astray
 	case f.length == 0:
 		f.begin()
@@ -205,7 +207,7 @@ func (f *framing) takeHead() bool {
 	return true
 }
 
-// takeChunkSize processes the line before a chunk. net/http rejects a line that ends in LF alone.
+// takeChunkSize tracks the line before a chunk. net/http rejects a line that ends in LF alone.
 func (f *framing) takeChunkSize(text []byte, strict bool) bool {
 	size, _, _ := bytes.Cut(text, []byte(";"))
 	n, err := strconv.ParseUint(string(bytes.TrimRight(size, " \t")), 16, 62)
@@ -215,7 +217,7 @@ func (f *framing) takeChunkSize(text []byte, strict bool) bool {
 	case n == 0:
 		f.state = inTrailer
 	default:
-		f.state, f.left = inChunk, int64(n)+2 // 62 bits; a chunk ends in CR LF
+		f.state, f.left = inChunk, int64(n)+2 // n has 62 bits; a chunk ends in CR LF
 	}
 	return true
 }

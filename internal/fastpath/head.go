@@ -10,19 +10,19 @@ import (
 	"strconv"
 )
 
-// head is the head of a request that net/http has read, split at the values that may vary.
+// A head is the head of a request that net/http has read. It is split at the values that may vary.
 type head struct {
 	parts []part
-	tail  []byte // bytes after the last part, including the empty line
+	tail  []byte // the bytes after the last part, including the empty line
 	like  *http.Request
 	body  body
 }
 
-// part is a sequence of bytes that must repeat, followed by a header value that may vary.
+// A part is bytes that must be repeated exactly, followed by the value of a header, which may vary.
 type part struct {
 	before []byte
-	name   string // name of the header, in canonical form
-	value  string // the value in the last request
+	name   string // the header's name in canonical form
+	value  string // the header's value in the last request
 }
 
 // maxHead is the maximum length in bytes of a head that is learned.
@@ -46,10 +46,10 @@ func headEnd(p []byte) int {
 	return 0
 }
 
-// newHead creates a head from its bytes, text, which net/http has read as r. It returns nil unless text has only
-// one meaning. The request must have a body with a Content-Length, or be a GET or HEAD without both. Its lines
-// must follow RFC 9112 without the RFC's leniencies, and keep-alive must be the only header about the
-// connection.
+// newHead returns the head for text, the bytes that net/http has read as r. It returns nil unless text has only
+// one meaning. The request must have a body with a Content-Length, or be a GET or HEAD request without a
+// Content-Length and thus without a body. The lines must follow RFC 9112 without its leniencies. The only
+// permitted header about the connection is Connection: keep-alive.
 func newHead(text []byte, r *http.Request, varies []string) *head {
 	lengths := len(r.Header[contentLength])
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || lengths > 1 {
@@ -63,7 +63,7 @@ func newHead(text []byte, r *http.Request, varies []string) *head {
 			return nil
 		}
 	}
-	// Many clients explicitly request the default of HTTP/1.1.
+	// Many clients send keep-alive, which is HTTP/1.1's default anyway.
 	if said := r.Header["Connection"]; len(said) > 0 && !slices.Equal(said, keepAlive) {
 		return nil
 	}
@@ -73,11 +73,11 @@ func newHead(text []byte, r *http.Request, varies []string) *head {
 	h := &head{}
 	h.cut(bytes.Clone(text), varies)
 	for _, p := range h.parts {
-		if len(r.Header[p.name]) != 1 { // the header occurs several times, but note sets only one value
+		if len(r.Header[p.name]) != 1 { // the header is repeated, but note sets only one value
 			return nil
 		}
 	}
-	// net/http treats several equal lengths as one. Each must be a part.
+	// net/http merges several equal Content-Length lines into one. Each of these lines would have to be a part.
 	cut := slices.ContainsFunc(h.parts, func(p part) bool { return p.name == contentLength })
 	if cut != (lengths == 1) || bytes.Count(bytes.ToLower(text), []byte("\ncontent-length:")) != lengths {
 		return nil
@@ -85,8 +85,8 @@ func newHead(text []byte, r *http.Request, varies []string) *head {
 	return h
 }
 
-// plainLines reports whether each line ends in CR LF, contains no other CR or LF, and does not continue the
-// previous line.
+// plainLines reports whether each line ends in CR LF, contains no other CR or LF, and does not continue the line
+// before it.
 func plainLines(text []byte) bool {
 	for line := range bytes.SplitSeq(text, []byte("\r\n")) {
 		if bytes.ContainsAny(line, "\r\n") || len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
@@ -96,8 +96,8 @@ func plainLines(text []byte) bool {
 	return true
 }
 
-// means reports whether text is the head of r. It may be the head of another request if a client sent several at
-// once.
+// means reports whether text is the head of r. If a client sent several requests at once, text may be the head
+// of another request.
 func means(text []byte, r *http.Request) bool {
 	given, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(text)))
 	return err == nil && given.Method == r.Method && given.RequestURI == r.RequestURI && given.Host == r.Host &&
@@ -122,7 +122,7 @@ func (h *head) cut(text []byte, varies []string) {
 	h.tail = text[from:]
 }
 
-// valueEnd returns the length of the visible ASCII at the start of p. Only such a value may vary.
+// valueEnd returns the length of the visible ASCII text at the start of p. Only such a value may vary.
 func valueEnd(p []byte) int {
 	for i, c := range p {
 		if c <= ' ' || c > '~' {
@@ -132,8 +132,8 @@ func valueEnd(p []byte) int {
 	return len(p)
 }
 
-// match reports whether p begins with the head, and records the varying values. body and end are the start and
-// the end of the request's body; end may be beyond p.
+// match reports whether p begins with the same head, and records the values that vary. body and end are the
+// start and the end of the request's body; end may be beyond p.
 func (h *head) match(p []byte) (body, end int, ok bool) {
 	if h == nil {
 		return 0, 0, false
@@ -161,7 +161,7 @@ func (h *head) match(p []byte) (body, end int, ok bool) {
 	return body, body + length, true
 }
 
-// note sets value as the current value of a part.
+// note sets the current value of a part.
 func (h *head) note(part *part, value []byte) {
 	if string(value) != part.value {
 		part.value = string(value)
@@ -169,7 +169,7 @@ func (h *head) note(part *part, value []byte) {
 	}
 }
 
-// digits parses a Content-Length of at most maxLength digits, without a leading zero.
+// digits parses a Content-Length with at most maxLength digits and without a leading zero.
 func digits(value []byte) (int, bool) {
 	if len(value) == 0 || len(value) > maxLength || value[0] == '0' && len(value) > 1 {
 		return 0, false
@@ -183,8 +183,8 @@ func digits(value []byte) (int, bool) {
 	return n, err == nil
 }
 
-// request returns the head's request with another body. It returns the same object each time, so no handler may
-// keep the request.
+// request returns the head's request with another body. It returns the same object each time, so handlers must
+// not keep it.
 func (h *head) request(b []byte) *http.Request {
 	h.body.b = b
 	h.like.Body, h.like.ContentLength = &h.body, int64(len(b))

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// handshakeTimeout is the maximum time for a client's TLS handshake.
+// handshakeTimeout is the maximum duration of a client's TLS handshake.
 const handshakeTimeout = 5 * time.Second
 
-// TLSListener wraps a listener of TLS connections. net/http serves HTTP/2, for which it needs the TLS connection
-// itself. For HTTP/1.1, framing is checked as without TLS, but nothing uses the fast path.
+// TLSListener wraps a listener whose connections use TLS. net/http serves HTTP/2 and therefore receives the TLS
+// connection itself. For HTTP/1.1 the framing is tracked as without TLS, but no request is served on the fast
+// path.
 func TLSListener(inner net.Listener, config *tls.Config) net.Listener {
 	l := &tlsListener{Listener: inner, config: config, accepted: make(chan accepted), closed: make(chan struct{})}
 	go l.run()
@@ -27,13 +28,14 @@ type tlsListener struct {
 	once     sync.Once
 }
 
-// accepted is the result of Accept.
+// accepted is a result of Accept.
 type accepted struct {
 	conn net.Conn
 	err  error
 }
 
-// run accepts connections until the listener is closed. A client with a slow handshake delays no other client.
+// run accepts connections until the listener is closed. A client with a slow handshake does not delay other
+// clients.
 func (l *tlsListener) run() {
 	for {
 		nc, err := l.Listener.Accept()
@@ -49,8 +51,8 @@ func (l *tlsListener) run() {
 	}
 }
 
-// shake does the handshake. If it fails, the connection is passed to net/http, which receives and reports the
-// same error.
+// shake performs the handshake. If the handshake fails, net/http receives the connection, encounters the same
+// error, and reports it.
 func (l *tlsListener) shake(nc net.Conn) {
 	secure := tls.Server(nc, l.config)
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
@@ -82,16 +84,18 @@ func (l *tlsListener) Close() error {
 	return l.Listener.Close()
 }
 
-// secureConn is an HTTP/1.1 connection over TLS that net/http reads.
+// secureConn is an HTTP/1.1 connection over TLS as net/http sees it.
 type secureConn struct {
 	conn
 	secure *tls.Conn
 }
 
-// ConnectionState returns the TLS state, by which net/http knows that the connection is secure.
+// ConnectionState returns the state of the TLS connection. net/http calls it to detect that the connection is
+// secure.
 func (c *secureConn) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }
 
-// connOf returns the conn under a connection of net/http, or nil if there is none.
+// connOf returns the conn that belongs to one of net/http's connections, or nil if no listener of this package
+// accepted the connection.
 func connOf(nc net.Conn) *conn {
 	switch c := nc.(type) {
 	case *conn:

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Actor is who makes changes.
+// Actor identifies who makes a change.
 type Actor struct {
 	By      string // the id of an API key, ActorCommand or ActorStart
 	Request string // the id of the request; "" outside of HTTP
 }
 
-// Actors that are no API keys.
+// Actors that are not API keys.
 const (
 	ActorCommand = "command-line" // a command of quotad, such as keys create
 	ActorStart   = "start"        // quotad serve, as it starts
@@ -21,27 +21,27 @@ const (
 
 type actorKey struct{}
 
-// As returns a context whose changes are audited as an actor's. Without an actor a change is
-// quotad's own, and is not audited.
+// As returns a context whose changes are audited under the actor a. Changes without an actor are quotad's
+// own and are not audited.
 func As(ctx context.Context, a Actor) context.Context { return context.WithValue(ctx, actorKey{}, a) }
 
-// Itself returns a context whose changes are quotad's own.
+// Itself returns a context whose changes are quotad's own and are not audited.
 func Itself(ctx context.Context) context.Context { return As(ctx, Actor{}) }
 
-// ActorOf returns the actor of a context. acts is false where quotad itself acts.
+// ActorOf returns the actor of a context. acts is false if quotad itself makes the changes.
 func ActorOf(ctx context.Context) (a Actor, acts bool) {
 	a, _ = ctx.Value(actorKey{}).(Actor)
 	return a, a.By != ""
 }
 
-// What an actor did. What has a state of its own has words of its own beside these.
+// The actions of audited changes. Objects with a lifecycle have further actions.
 const (
 	AuditCreate = "create"
 	AuditChange = "change"
 	AuditDelete = "delete"
 )
 
-// AuditWrite is the action of a write that may make what it writes.
+// AuditWrite returns the action of a write that creates an object or changes an existing object.
 func AuditWrite(created bool) string {
 	if created {
 		return AuditCreate
@@ -52,14 +52,16 @@ func AuditWrite(created bool) string {
 // Audited is a change that an actor made.
 type Audited struct {
 	Action   string
-	Target   string // its path under /v1/, not percent-encoded, such as customers/acme/overrides/hourly
-	Customer int64  // the id of the customer that it tells something of; 0: of none
-	Scrubbed bool   // it tells nothing of that customer
-	// Before and After are what was there and what is there now, as JSON. nil: nothing.
+	Target   string // path of the changed object under /v1/, not percent-encoded, such as customers/acme/overrides/hourly
+	Customer int64  // id of the customer whom the change concerns; 0 if it concerns no customer
+	Scrubbed bool   // the entry contains no data about that customer
+	// Before and After are the object before and after the change, as JSON. Each is nil if there is no state
+	// to record.
 	Before, After any
 }
 
-// Subject is what a target belongs to: the first two parts of its path.
+// Subject returns the first two segments of a target's path. They name the object to which the target
+// belongs.
 func Subject(target string) string {
 	kind, rest, _ := strings.Cut(target, "/")
 	if rest == "" {
@@ -69,11 +71,11 @@ func Subject(target string) string {
 	return kind + "/" + key
 }
 
-// maxAudited bounds each of Before and After as they are stored, bytes.
+// maxAudited is the greatest stored size of Before and of After, in bytes.
 const maxAudited = 8 << 10
 
-// Documents are Before and After as JSON. Of one that is too long the longest members are left
-// out: in place of their values they say how many bytes these have.
+// Documents encodes Before and After as JSON. If a document is too long, Documents replaces the values of
+// its longest members with their sizes in bytes.
 func (a *Audited) Documents() (before, after []byte, err error) {
 	if before, err = auditDocument(a.Before); err != nil {
 		return nil, nil, err
@@ -111,24 +113,24 @@ func auditDocument(value any) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// AuditEntry is a change as it is shown.
+// AuditEntry is an audited change as it is shown.
 type AuditEntry struct {
 	ID            int64
 	At            time.Time
 	Actor         string
-	ActorName     string // of the key; "" if the actor is none
+	ActorName     string // name of the API key; "" if the actor is not a key
 	Action        string
 	Target        string
-	Before, After []byte // JSON; nil: nothing
+	Before, After []byte // JSON; nil if there was no object
 	Request       string
 }
 
-// AuditFilter chooses changes. A zero field chooses all.
+// AuditFilter selects audited changes. A zero field does not restrict the selection.
 type AuditFilter struct {
 	Actor string
-	// Target is a path: of this, and of all below it. Without a slash it is the key of whatever
-	// has that key.
+	// Target is a path, which selects the changes of that path and of all paths below it. A target without a
+	// slash is a key, which selects the changes of every object with that key.
 	Target string
-	// From and To bound the time, µs, [From, To). A nil one is no bound.
+	// From and To are the bounds of the time range [From, To), µs. A nil bound is open.
 	From, To *int64
 }

@@ -1,18 +1,18 @@
 package plans
 
-// CapPeriod is a billing period [Start, End), µs by the customer's clock, and what a customer's caps are
-// in it.
+// CapPeriod is a billing period [Start, End), µs by the customer's clock, with the caps of the customer
+// in that period.
 type CapPeriod struct {
 	Start, End int64
-	// Begun: another period ended where it starts. So whatever the customer's clock shows, no hit is judged
-	// before its start. Where billing begins again, one may be: on a test clock that stands still, hits of the
-	// instant at which it began again are free.
+	// Begun is true if Start is also the end of an earlier period. In that case no hit is judged before
+	// Start, whatever the customer's clock shows. If billing resumes at Start instead, a hit may be judged
+	// before Start: on a stopped test clock, hits at the instant of the resumption are free.
 	Begun bool
-	Caps  map[string]Cap // by the meter's key
+	Caps  map[string]Cap // keyed by meter key
 }
 
-// Cap is what a meter may cost in one billing period.
+// Cap is the greatest amount that a meter may cost in one billing period.
 type Cap struct {
 	AmountMinor int64
-	Units       *int64 // how many may be used; nil: no number of units costs more
+	Units       *int64 // the most units that may be used; nil if no number of units costs more than the amount
 }

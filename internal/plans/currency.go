@@ -2,16 +2,16 @@ package plans
 
 import "strings"
 
-// exponents are the currencies that plans may have, and the digits of their minor unit. The
-// list is ours, since golang.org/x/text has that of 2017. It is list one of ISO 4217 as of
-// 2026, its codes for funds included, with these exceptions:
-//   - Codes whose minor unit the list gives as "N.A." are missing: the metals XAU, XAG, XPT and
-//     XPD, the units XBA, XBB, XBC, XBD, XDR, XSU and XUA, and XTS and XXX. No amount in them
-//     can be rounded to a minor unit, so nobody can be billed in them.
-//   - BGN is here, although Bulgaria took the euro on 2026-01-01: plans may be stored in it, and
-//     their last periods are still to be billed.
-//   - Codes that were withdrawn before are missing: HRK, CUC, SLL, ZWL, ANG. XCG is the one
-//     that followed ANG, SLE followed SLL, ZWG followed ZWL. VED is an addition to VES.
+// exponents maps each currency that plans may have to the number of digits of its minor unit. The list is
+// kept here because the list in golang.org/x/text dates from 2017. Its source is list one of ISO 4217 as
+// of 2026, including the codes for funds, with these exceptions:
+//   - Codes whose minor unit is "N.A." in ISO 4217 are missing: the metals XAU, XAG, XPT and XPD, the
+//     units XBA, XBB, XBC, XBD, XDR, XSU and XUA, and XTS and XXX. Amounts in these currencies cannot be
+//     rounded to a minor unit, so nobody can be billed in them.
+//   - BGN is included, although Bulgaria adopted the euro on 2026-01-01, because stored plans may use BGN
+//     and their last periods must still be billed.
+//   - Codes that were withdrawn earlier are missing: HRK, CUC, SLL, ZWL, ANG. XCG replaced ANG, SLE
+//     replaced SLL, and ZWG replaced ZWL. VED was added beside VES.
 var exponents = exponentsOf(
 	0, `BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF`,
 	2, `AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP BYN
@@ -25,7 +25,8 @@ var exponents = exponentsOf(
 	4, `CLF UYW`,
 )
 
-// exponentsOf makes the map of a list of digits, each followed by its codes.
+// exponentsOf builds the map from a list in which each number of digits is followed by its currency
+// codes.
 func exponentsOf(list ...any) map[string]int {
 	of := make(map[string]int)
 	for i := 0; i < len(list); i += 2 {
@@ -36,9 +37,9 @@ func exponentsOf(list ...any) map[string]int {
 	return of
 }
 
-// Exponent is how many decimal digits the minor unit of a currency has, 0, 2, 3 or 4. It is
-// false where code is not a currency that a plan may have: an alphabetic code of ISO 4217, in
-// capitals, with a minor unit.
+// Exponent returns the number of decimal digits of a currency's minor unit, which is 0, 2, 3 or 4. ok is
+// false unless code is a currency that a plan may have: an alphabetic ISO 4217 code in capitals with a
+// minor unit.
 func Exponent(code string) (digits int, ok bool) {
 	digits, ok = exponents[code]
 	return digits, ok

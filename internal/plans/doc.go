@@ -1,9 +1,10 @@
-// Package plans owns the types of meters, plans and their versions, customers, overrides and
-// keys. It says which values are valid, what is wrong with others, and in which form each is
-// stored and shown. Its errors are those that the API reports.
+// Package plans owns the types of meters, plans and their versions, customers, overrides and keys. The
+// package decides which values are valid, describes the errors of invalid values, and defines the forms
+// in which values are stored and shown. The API reports the errors of this package.
 //
-// It knows no database, no clock and no other room. Package store reads and writes its types.
-// Package catalog remembers them for hits. Package sweep does the work in the background.
+// The package uses no database, no clock and none of the packages built on it. Package store reads and
+// writes its types, package catalog keeps them in memory for hits, and package sweep does the background
+// work.
 //
-// It never decides a hit: limits and their arithmetic are those of package model.
+// The package never decides a hit, because package model owns limits and their arithmetic.
 package plans

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Document is a checked plan as it is stored.
+// Document returns a checked plan in its stored form.
 func (in *PlanInput) Document() ([]byte, error) { return json.Marshal(in) }
 
-// ReadDocument is the inverse of Document: the same integers, strings and numbers.
+// ReadDocument is the inverse of Document and restores the same integers, strings and numbers.
 func ReadDocument(raw []byte) (in PlanInput, err error) {
 	if err := ReadStored(raw, &in); err != nil {
 		return PlanInput{}, err
@@ -20,24 +20,24 @@ func ReadDocument(raw []byte) (in PlanInput, err error) {
 	return in, nil
 }
 
-// ReadStored reads stored JSON, numbers as they were written.
+// ReadStored decodes stored JSON and keeps numbers as they were written.
 func ReadStored(raw []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber() // features: a float64 would round integers from 2⁵³ on
+	decoder.UseNumber() // features need this: a float64 would round integers from 2⁵³ on
 	if err := decoder.Decode(into); err != nil {
 		return fmt.Errorf("what is stored cannot be read: %w", err)
 	}
 	return nil
 }
 
-// ReadFeatures reads a customer's stored features into the form that checkFeatures gave them.
+// ReadFeatures reads a customer's stored features into the form that checkFeatures returned.
 func ReadFeatures(raw []byte) (features map[string]any, err error) {
 	err = ReadStored(raw, &features)
 	restoreNumbers(features)
 	return features, err
 }
 
-// restoreNumbers gives stored features the form that checked ones have.
+// restoreNumbers converts the numbers of stored features to the form that checked features have.
 func restoreNumbers(features map[string]any) {
 	for key, value := range features {
 		if n, ok := value.(json.Number); ok {
@@ -46,7 +46,8 @@ func restoreNumbers(features map[string]any) {
 	}
 }
 
-// Costs reports whether a plan costs anything: a base price, a minimum, or a price of a meter.
+// Costs reports whether a plan has a cost, which is a base price, a minimum, or a price of a meter above
+// 0.
 func (in *PlanInput) Costs() bool {
 	if in.BasePriceMinor > 0 || in.MinimumMinor > 0 {
 		return true

@@ -2,15 +2,15 @@ package plans
 
 import "time"
 
-// Draft is a plan that an admin is writing. It may lack what a plan needs: it is stored as it was
-// typed, and counts for nobody.
+// Draft is a plan that an admin is still writing. A draft is stored as it was typed, may lack members
+// that a plan requires, and applies to no customer.
 type Draft struct {
 	Key      string
 	Document []byte // JSON, an object with members of a plan
-	BasedOn  int    // the plan's version that the draft was begun on; 0: the plan did not exist
-	Revision int64  // one more with each write
+	BasedOn  int    // plan version from which the draft was begun; 0 if the plan did not exist
+	Revision int64  // increases by one with each write
 	SavedAt  time.Time
 }
 
-// ETag is the draft's entity tag, unquoted.
+// ETag returns the draft's entity tag, unquoted.
 func (d *Draft) ETag() string { return etag(d.Revision) }

@@ -6,16 +6,15 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// faults gathers all that is wrong with an input, so that a caller hears of everything
-// at once.
+// faults collects all errors of an input, so that a caller receives them together.
 type faults struct{ list model.FieldErrors }
 
 func (f *faults) add(field, format string, args ...any) {
 	f.list = append(f.list, model.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
 }
 
-// err is all that is wrong, or a plain nil. An empty model.FieldErrors would be an error that
-// is not nil.
+// err returns all collected errors, or a plain nil if there are no errors. An empty model.FieldErrors
+// would be a non-nil error.
 func (f *faults) err() error {
 	if len(f.list) == 0 {
 		return nil
@@ -35,8 +34,8 @@ func (f *faults) key(field, value string) bool {
 	return false
 }
 
-// must checks a required field. ok says whether its value is valid, and be what a valid value
-// is.
+// must checks a required field. ok reports whether the field's value is valid, and be describes a valid
+// value for the error text.
 func (f *faults) must(field, value, be string, ok bool) bool {
 	switch {
 	case ok:

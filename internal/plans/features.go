@@ -10,14 +10,15 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Bounds of a plan's or a customer's features.
+// Limits on the features of a plan or a customer.
 const (
 	maxFeatures = 100
-	maxFeature  = 500 // bytes of a feature that is a string
+	maxFeature  = 500 // bytes of a feature whose value is a string
 )
 
-// WithFeatures is the plan with a customer's features merged over its own. Without any it is
-// the plan itself. Else it is a copy, which shares all other fields.
+// WithFeatures returns the plan with a customer's features merged over the plan's own. If the customer
+// has no features, the result is the plan itself. Otherwise the result is a copy that shares all other
+// fields.
 func (p *Plan) WithFeatures(own map[string]any) *Plan {
 	if len(own) == 0 {
 		return p
@@ -29,8 +30,8 @@ func (p *Plan) WithFeatures(own map[string]any) *Plan {
 	return &merged
 }
 
-// checkFeatures returns a copy of a plan's or a customer's features, in the form that is
-// stored; it is never nil.
+// checkFeatures returns a copy of a plan's or a customer's features in the stored form. The result is
+// never nil.
 func checkFeatures(bad *faults, given map[string]any) map[string]any {
 	features := make(map[string]any, len(given))
 	if len(given) > maxFeatures {
@@ -53,9 +54,9 @@ func checkFeatures(bad *faults, given map[string]any) map[string]any {
 
 const featureRule = "must be true, false, a string of at most 500 bytes, or a number of at most 15 digits before and 12 after the point"
 
-// feature checks the value of a feature and returns its stored form: a bool, a string, an
-// int64, or a json.Number for a fraction. A float64 is accepted only if it is a whole number
-// of at most MaxNumber. Another one would not come back as it was written.
+// feature checks the value of a feature and returns its stored form: a bool, a string, an int64, or a
+// json.Number for a fraction. A float64 must be a whole number of at most MaxNumber, because other
+// float64 values could not be read back as they were written.
 func feature(v any) (value any, fault string) {
 	switch v := v.(type) {
 	case bool:

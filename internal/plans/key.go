@@ -6,11 +6,11 @@ import (
 	"quotad/internal/calendar"
 )
 
-// Scope says what a key may do.
+// Scope is the set of requests that a key may make.
 type Scope string
 
-// The scopes. Read may do every GET of a customer, plan or meter. Support may do what read may,
-// and write overrides.
+// The scopes. A key with scope read may GET customers, plans and meters. A key with scope support may
+// also write overrides.
 const (
 	ScopeAdmin   Scope = "admin"
 	ScopeSupport Scope = "support"
@@ -18,24 +18,24 @@ const (
 	ScopeRead    Scope = "read"
 )
 
-// Key is an API key without its secret, of which only the SHA-256 is kept.
+// Key is an API key without its secret. Only the SHA-256 of the secret is stored.
 type Key struct {
 	ID        string
 	Name      string
 	Scope     Scope
 	CreatedAt time.Time
 	ExpiresAt *time.Time
-	UsedOn    *time.Time // the day of its last use, in UTC; nil: it was not used
+	UsedOn    *time.Time // day of the last use, in UTC; nil if the key was never used
 }
 
-// The length of a secret, in bytes. Made ones have 46; an operator may choose his own
-// for the first admin key.
+// The shortest and the longest secret, in bytes. Generated secrets have 46 bytes, but an operator may
+// choose the secret of the first admin key.
 const (
 	minSecret = 16
 	MaxSecret = 200
 )
 
-// SecretRule is what is said of a secret that ValidSecret refuses.
+// SecretRule is the error text for a secret that ValidSecret rejects.
 const SecretRule = "must be 16 to 200 bytes of printable ASCII without spaces"
 
 // ValidSecret reports whether an operator may choose s as the secret of a key.
@@ -51,11 +51,11 @@ func ValidSecret(s string) bool {
 	return true
 }
 
-// lastInstant is the last instant that RFC 3339 can write. No key may expire later.
+// lastInstant is the last instant that RFC 3339 can represent. No key may expire later.
 var lastInstant = time.UnixMicro(calendar.MaxInstant).UTC()
 
-// CheckNewKey takes the white space off both ends of the name. It is what is wrong with a key that is to be
-// made, nil if nothing is.
+// CheckNewKey trims white space from both ends of the name and returns the errors of a new key, or nil if
+// there are no errors.
 func CheckNewKey(name *string, scope Scope, expiresAt *time.Time) error {
 	var bad faults
 	bad.checkKey(name, scope)

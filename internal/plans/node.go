@@ -1,20 +1,20 @@
 package plans
 
-// A Node is a quotad that serves, as it last told of itself. Instants are µs since the Unix epoch,
-// by PostgreSQL's clock.
+// A Node is a running quotad server as it last reported itself. Instants are µs since the Unix epoch, by
+// PostgreSQL's clock.
 type Node struct {
 	ID, Name, Version string
-	State, Reason     string // what its /readyz answers
+	State, Reason     string // state and reason that its /readyz reports
 	StartedAt, SeenAt int64
-	CheckedAt         *int64   // when it was last asked whether the books agree; nil: never
-	Disagreeing       []string // the checks that found something then
+	CheckedAt         *int64   // last time at which the node reconciled the books; nil if never
+	Disagreeing       []string // checks that failed at CheckedAt
 }
 
-// Decided are numbers of hits and reservations. Looks and replays are none.
+// Decided contains numbers of hits and reservations. Dry runs, reads and replays do not count.
 type Decided struct{ Admitted, Refused int64 }
 
-// NodeDecided is what a node decided lately, see Store.DecidedSince.
+// NodeDecided contains the numbers of a node's recent decisions, see Store.DecidedSince.
 type NodeDecided struct {
-	Node              string // its id
+	Node              string // id of the node
 	Recent, Hour, Day Decided
 }

@@ -8,29 +8,29 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// OverrideInput is an override as an admin writes it
-// (PUT /v1/customers/{key}/overrides/{limit}).
+// OverrideInput is an override as an admin writes it (PUT /v1/customers/{key}/overrides/{limit}).
 type OverrideInput struct {
 	Limit     int64      // 0 to model.MaxNumber units
-	Burst     *int64     // of a token bucket; nil: as Limit, whatever the plan's is
-	ExpiresAt *time.Time // by the customer's clock; nil: never
-	Reason    string     // why, for people; at most 200 characters
+	Burst     *int64     // burst of a token bucket; nil means Limit, whatever burst the plan has
+	ExpiresAt *time.Time // by the customer's clock; nil if the override never expires
+	Reason    string     // explanation for people; at most 200 characters
 }
 
-// Override is what a customer has instead of the numbers of one of its plan's limits.
+// Override contains a customer's own numbers, which replace the numbers of one limit of the plan.
 type Override struct {
-	Name string // of the limit
+	Name string // name of the limit
 	OverrideInput
-	// TestClock is the key of the clock that its customer lives by; empty: PostgreSQL's time.
+	// TestClock is the key of the customer's test clock. If TestClock is empty, the customer uses
+	// PostgreSQL's time.
 	TestClock string
-	// InForce is false when the override has no effect. It may have expired. The plan version
-	// in force may lack the limit, or have it in a shape that these numbers do not fit.
+	// InForce is false if the override has no effect. The override may have expired, or the plan version in
+	// force may lack the limit or have a limit that these numbers do not fit.
 	InForce bool
 }
 
-// StoredOverride is an override as hits need it. It counts until ExpiresAt, µs by the customer's
-// clock, or until its row is deleted. A sweep.Sweeper deletes rows that have expired, but for
-// those of customers on a test clock, which may be set back.
+// StoredOverride is an override in the form that hits need. The override applies until ExpiresAt, µs by
+// the customer's clock, or until its row is deleted. A sweep.Sweeper deletes expired rows, except for
+// customers on a test clock, which may be set back.
 type StoredOverride struct {
 	Limit     int64  `json:"limit"`
 	Burst     *int64 `json:"burst"`
@@ -40,13 +40,13 @@ type StoredOverride struct {
 // Expired reports whether the override has expired at now, µs.
 func (o *StoredOverride) Expired(now int64) bool { return o.ExpiresAt != nil && *o.ExpiresAt <= now }
 
-// Over compiles the plan's limit of that name with the override's numbers. Its errors name the
-// override's fields. The plan must have the limit.
+// Over compiles the plan's limit called name with the override's numbers. The errors name the fields of
+// the override. The plan must have the limit.
 func (o *StoredOverride) Over(p *Plan, name string) (*model.Limit, model.FieldErrors) {
 	spec := p.limit(name).Spec
 	spec.Limit, spec.Burst = o.Limit, o.Burst
 	compiled, bad := model.Compile(spec)
-	if bad != nil && spec.Notify != nil { // a bucket that fills too fast for thresholds has none
+	if bad != nil && spec.Notify != nil { // a bucket that fills too fast for thresholds has no thresholds
 		spec.Notify = nil
 		compiled, bad = model.Compile(spec)
 	}
@@ -58,8 +58,8 @@ func (o *StoredOverride) Over(p *Plan, name string) (*model.Limit, model.FieldEr
 	return compiled, bad
 }
 
-// InForce reports whether the override has an effect at now, µs by the customer's clock, on
-// the plan version in force.
+// InForce reports whether the override has an effect on the plan version in force at now, µs by the
+// customer's clock.
 func (o *StoredOverride) InForce(p *Plan, name string, now int64) bool {
 	if p.limit(name) == nil || o.Expired(now) {
 		return false
@@ -68,7 +68,7 @@ func (o *StoredOverride) InForce(p *Plan, name string, now int64) bool {
 	return len(bad) == 0
 }
 
-// Show is the override in the form that is shown to people. c is its customer.
+// Show returns the override in the form that is shown to people. c is the override's customer.
 func (o *StoredOverride) Show(name string, inForce bool, c *Customer) *Override {
 	shown := &Override{Name: name, OverrideInput: OverrideInput{Limit: o.Limit, Burst: o.Burst}, InForce: inForce}
 	if o.ExpiresAt != nil {
@@ -81,12 +81,12 @@ func (o *StoredOverride) Show(name string, inForce bool, c *Customer) *Override 
 	return shown
 }
 
-// shownInstant is an instant, µs since the Unix epoch, in the form that is shown to people.
+// shownInstant converts an instant, µs since the Unix epoch, to the form that is shown to people.
 func shownInstant(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// Check checks an override against the plan version in force, and its expiry against now, µs
-// by the customer's clock. It takes the white space off both ends of the reason. Errors: ErrUnknownLimit,
-// and model.FieldErrors.
+// Check checks an override against the plan version in force, and its expiry against now, µs by the
+// customer's clock. Check trims white space from both ends of the reason. Errors are ErrUnknownLimit and
+// model.FieldErrors.
 func (in *OverrideInput) Check(p *Plan, name string, now int64) (o StoredOverride, err error) {
 	if p.limit(name) == nil {
 		return o, unknownLimit(p, name)
@@ -104,7 +104,7 @@ func (in *OverrideInput) Check(p *Plan, name string, now int64) (o StoredOverrid
 	return o, bad.err()
 }
 
-// limit is the plan's limit of a name, or nil.
+// limit returns the plan's limit with the given name, or nil.
 func (p *Plan) limit(name string) *Limit {
 	for i := range p.Limits {
 		if p.Limits[i].Name == name {
@@ -114,10 +114,10 @@ func (p *Plan) limit(name string) *Limit {
 	return nil
 }
 
-// maxNamed bounds how many of a plan's limits an error names.
+// maxNamed is the greatest number of the plan's limits that an error names.
 const maxNamed = 10
 
-// unknownLimit is an ErrUnknownLimit that names the plan's limits.
+// unknownLimit returns an ErrUnknownLimit that names the plan's limits.
 func unknownLimit(p *Plan, name string) error {
 	there := "no limits"
 	if len(p.Limits) > 0 {

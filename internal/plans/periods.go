@@ -7,15 +7,15 @@ import (
 	"quotad/internal/calendar"
 )
 
-// BillingInterval is the billing period's length.
+// BillingInterval returns the length of the plan's billing period.
 func (in *PlanInput) BillingInterval() calendar.Interval {
 	return calendar.Interval{Unit: calendar.Unit(in.Interval), Count: in.IntervalCount}
 }
 
-// SameIntervalAndCurrency refuses another billing interval, and another currency, than those of
-// the plan's latest version. Another interval would cut the running periods of all the plan's
-// customers in their middle, and a customer's currency is fixed. A customer that comes from
-// another plan takes the new interval with its next period.
+// SameIntervalAndCurrency rejects a billing interval or a currency that differs from the plan's latest
+// version. Another interval would cut the running periods of all the plan's customers in the middle, and
+// a customer's currency is fixed. A customer that moves here from another plan has the new interval from
+// its next period on.
 func (p *Plan) SameIntervalAndCurrency(in *PlanInput) error {
 	var bad faults
 	if p.BillingInterval() != in.BillingInterval() {
@@ -28,15 +28,15 @@ func (p *Plan) SameIntervalAndCurrency(in *PlanInput) error {
 	return bad.err()
 }
 
-// Periods says where a customer's hours and billing periods start, on a version of its plan.
+// Periods returns the calendar of a customer's hours and billing periods under a version of the plan.
 func (c *Customer) Periods(p *Plan) (calendar.Periods, error) {
 	periods, err := StoredPeriods(c.Key, c.Timezone, c.BillingAnchor, c.Former, c.Cuts)
 	periods.Interval = p.BillingInterval()
 	return periods, err
 }
 
-// StoredPeriods reads the periods that are stored with a customer. The interval is not among
-// them: it is the plan's.
+// StoredPeriods reads the periods that are stored with a customer. The result lacks the interval, because
+// the plan defines it.
 func StoredPeriods(key, timezone, anchor string, former []FormerPeriods, cuts []int64) (p calendar.Periods, err error) {
 	if p.Cuts = cuts; len(cuts) == 0 {
 		p.Cuts = nil
@@ -53,8 +53,8 @@ func StoredPeriods(key, timezone, anchor string, former []FormerPeriods, cuts []
 	return p, err
 }
 
-// FormerPeriods are the billing periods that a customer had until an instant, µs since
-// the Unix epoch, as customers.former_periods stores them.
+// FormerPeriods contains the rules of a customer's billing periods until an instant, µs since the Unix
+// epoch, as stored in customers.former_periods.
 type FormerPeriods struct {
 	Until    int64  `json:"until"`
 	Timezone string `json:"timezone"`
@@ -67,7 +67,7 @@ func (f *FormerPeriods) interval() calendar.Interval {
 	return calendar.Interval{Unit: calendar.Unit(f.Interval), Count: f.Count}
 }
 
-// before chains the former periods, the oldest first, after the present ones.
+// before links the former periods to the present periods. former begins with the oldest.
 func before(p *calendar.Periods, former []FormerPeriods) error {
 	var last *calendar.Periods
 	for i := range former {

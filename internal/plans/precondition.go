@@ -5,16 +5,15 @@ import (
 	"strconv"
 )
 
-// Precondition is what the request's If-Match and If-None-Match said.
+// Precondition contains the If-Match and If-None-Match headers of a request.
 type Precondition struct {
-	Given bool     // If-Match
-	Any   bool     // If-Match: *
-	ETags []string // of If-Match, unquoted: one of them must be the present one
-	None  bool     // If-None-Match: *
+	Given bool     // the request has If-Match
+	Any   bool     // the request has If-Match: *
+	ETags []string // entity tags of If-Match, unquoted; the current tag must be among them
+	None  bool     // the request has If-None-Match: *
 }
 
-// Check checks a precondition against the thing that is to be written. tag is the thing's
-// present entity tag.
+// Check checks a precondition against the object to be written. tag is the object's current entity tag.
 func (p Precondition) Check(exists bool, tag string) error {
 	switch {
 	case p.Given && !exists, p.Given && !p.Any && !slices.Contains(p.ETags, tag):

@@ -8,26 +8,26 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What a customer's token buckets were refilled by over time: by the versions of its plan, and by
-// overrides and changes of its plan or pin, see OwnRates. All instants are µs by the customer's
-// clock.
+// The types below describe the refill rates of a customer's token buckets over time. Rates change with
+// plan versions, and with overrides and changes of plan or pin, see OwnRates. All instants are µs by the
+// customer's clock.
 
-// Edition is what a plan version made of the limits of the plan's token buckets, by their names.
+// Edition contains the limits of a plan version's token buckets, keyed by limit name.
 type Edition struct {
 	Version int
-	All     bool  // written for all customers
-	Change  int64 // its number
-	At      int64 // when it was written, of PostgreSQL's time
+	All     bool  // the version was written for all customers of the plan
+	Change  int64 // change number of the version
+	At      int64 // instant of the write, by PostgreSQL's time
 	Limits  map[string]int64
 }
 
-// ClockHistory is for each change that set a test clock the change's number and the instant that
-// was set, the oldest first. Nil is PostgreSQL's time.
+// ClockHistory lists the changes that set a test clock, the oldest first, as pairs of change number and
+// instant. A nil history means PostgreSQL's time.
 type ClockHistory []int64
 
-// Showed is what the clock showed at a change, or the lowest instant that it was set back to later:
-// from there on counts what the change wrote. known is false of a change before the history: then
-// it is the lowest instant of the history.
+// Showed returns the instant from which the values written by a change apply. That is the instant that
+// the clock showed at the change, or the lowest instant to which the clock was set back later. If the
+// change is older than the history, known is false, and Showed returns the lowest instant of the history.
 func (h ClockHistory) Showed(change int64) (at int64, known bool) {
 	for i := 0; i+1 < len(h) && h[i] < change; i += 2 {
 		at, known = h[i+1], true
@@ -38,8 +38,8 @@ func (h ClockHistory) Showed(change int64) (at int64, known bool) {
 	return h.lowered(at, change), known
 }
 
-// lowered is an instant, or the lowest one that the clock was set to after a change, if that is
-// lower.
+// lowered returns the lower of two instants: at, and the lowest instant to which the clock was set after
+// the change.
 func (h ClockHistory) lowered(at, change int64) int64 {
 	for i := 0; i+1 < len(h); i += 2 {
 		if h[i] > change {
@@ -49,8 +49,8 @@ func (h ClockHistory) lowered(at, change int64) int64 {
 	return at
 }
 
-// Reached is the first change after another one at which the clock showed an instant or a later one, as
-// far as the history tells; 0: it has not.
+// Reached returns the number of the first change above after that set the clock to the instant at or
+// later. Reached returns 0 if the history contains no such change.
 func (h ClockHistory) Reached(at, after int64) (change int64) {
 	for i := 0; i+1 < len(h); i += 2 {
 		if h[i] > after && h[i+1] >= at {
@@ -60,9 +60,10 @@ func (h ClockHistory) Reached(at, after int64) (change int64) {
 	return 0
 }
 
-// Counts is the number of the change from which on a change of plan counts that the change after scheduled
-// for an instant: the one at which the clock showed the instant, or math.MaxInt64 while it has not. By
-// PostgreSQL's time the instant alone decides, and the number is after.
+// Counts returns the number of the change from which a scheduled change of plan applies. The change
+// numbered after scheduled the plan for the instant at. On a test clock, Counts returns the number of the
+// change that set the clock to at or later, or math.MaxInt64 if there is none yet. On PostgreSQL's time,
+// the instant alone decides, so Counts returns after.
 func (h ClockHistory) Counts(at, after int64) (change int64) {
 	if h == nil {
 		return after
@@ -70,10 +71,10 @@ func (h ClockHistory) Counts(at, after int64) (change int64) {
 	return cmp.Or(h.Reached(at, after), math.MaxInt64)
 }
 
-// PlanRates is what a limit was by the editions of a customer's plan, up to the one in force. The
-// customer joined at a version, and has each later one that was written for all; or it has a pinned
-// one alone (0: none). Where the test clock's history does not reach back to an edition, the slowest
-// rate that may have counted does.
+// PlanRates returns the rates of a limit through the versions of a customer's plan, up to the version in
+// force. The versions that count are the version joined and each later version that was written for all
+// customers. If pinned is not 0, the pinned version alone counts. If the test clock's history begins
+// after a version was written, the slowest rate that may have applied is used.
 func PlanRates(editions []Edition, joined, pinned int, limit string, clock ClockHistory) (rates model.Rates) {
 	for i := range editions {
 		e := &editions[i]
@@ -97,21 +98,20 @@ func PlanRates(editions []Edition, joined, pinned int, limit string, clock Clock
 	return rates
 }
 
-// OwnRates is what one of a customer's limits was because of something of the customer's own. It is
-// written by overrides, and by changes of plan and pin. It says how the limit came to be what it
-// was then, and when the plan counts again.
+// OwnRates contains the past rates of one of a customer's limits, and the instant from which the plan's
+// rates apply again. Overrides and changes of plan and pin write OwnRates.
 type OwnRates struct {
-	Change int64   `json:"change"` // that wrote it
-	At     int64   `json:"at"`     // when that was
-	Rates  []int64 `json:"rates"`  // see PairsOf
-	// Until is when the plan counts again: At, or when the override that was written then ends;
-	// nil: when another change says so.
+	Change int64   `json:"change"` // number of the change that wrote these rates
+	At     int64   `json:"at"`     // instant of that change
+	Rates  []int64 `json:"rates"`  // pairs of instant and limit, see PairsOf
+	// Until is the instant from which the plan's rates apply: At, or the end of the override that was
+	// written then. Until is nil if another change must decide.
 	Until *int64 `json:"until"`
 }
 
-// RatesOver is what a limit was over time, own rates and the plan's after them, and what it is from the end of
-// an override on. All of that is in it, also more than is remembered. own is nil where the customer had
-// nothing of its own.
+// RatesOver returns the rates of a limit over time: the customer's own rates, followed by the plan's
+// rates. If an override ends, the result includes the rate from its end on. The result contains all
+// rates, even if they are more than buckets remember. own is nil if the customer had no rates of its own.
 func (own *OwnRates) RatesOver(plan model.Rates, clock ClockHistory) model.Rates {
 	if own == nil {
 		return plan
@@ -137,10 +137,10 @@ func (own *OwnRates) RatesOver(plan model.Rates, clock ClockHistory) model.Rates
 	return all
 }
 
-// ChangedRates are the own rates of a limit that something of the customer's own changes at an instant:
-// another plan or pin, or an override. change is the number of that, was what the limit was until then,
-// and plan what the plan makes of it. o is the override that counts from then on; nil: none. Nothing is
-// kept (nil) of a limit that was not there before. plain: the plan alone says the same.
+// ChangedRates returns the own rates of a limit after another plan or pin, or an override, takes effect
+// at an instant. change is the number of that change, was contains the rates until then, and plan
+// contains the plan's rates. o is the override that applies from then on, or nil. The result is nil for a
+// limit that did not exist before. plain is true if the plan's rates alone give the same result.
 func ChangedRates(change, at int64, was, plan model.Rates, o *StoredOverride) (own *OwnRates, plain bool) {
 	until := &at
 	if o != nil {
@@ -155,7 +155,7 @@ func ChangedRates(change, at int64, was, plan model.Rates, o *StoredOverride) (o
 	return &OwnRates{Change: change, At: at, Rates: PairsOf(was), Until: until}, false
 }
 
-// PairsOf are rates as they are stored: instant and limit, one after the other.
+// PairsOf returns rates in their stored form, in which each instant is followed by its limit.
 func PairsOf(r model.Rates) (pairs []int64) {
 	for i := range r {
 		pairs = append(pairs, r[i].From, r[i].Limit)

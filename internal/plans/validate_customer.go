@@ -10,15 +10,15 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What a customer's metadata may hold at most: entries, and bytes of a name and a value.
+// The limits on a customer's metadata: the number of entries, and the bytes of a name and of a value.
 const (
 	maxMetadata      = 50
 	maxMetadataKey   = 100
 	maxMetadataValue = 500
 )
 
-// Check returns what is wrong with a customer, without what only the database knows of its
-// plan. It puts the name and the features into the form in which they are stored.
+// Check returns the errors of a customer, except for errors of its plan that only the database can
+// detect. Check converts the name and the features to their stored form.
 func (in *CustomerInput) Check(key string) model.FieldErrors {
 	var bad faults
 	if !ValidCustomerKey(key) {
@@ -47,13 +47,13 @@ func (in *CustomerInput) Check(key string) model.FieldErrors {
 	return bad.list
 }
 
-// ChangeRule is what is said where a change of plan that costs does not say when it counts.
+// ChangeRule is the error text for a change of a plan with costs that does not specify when it applies.
 const ChangeRule = `must be said, since one of the plans costs money: "now" ends the billing period here, ` +
 	`and limits and prices count at once; "limits_now" lets the limits count at once, and the prices from the next period on. ` +
 	`Or leave the plan as it is and PUT …/scheduled-change: then limits and prices count from the end of the period on`
 
-// CheckScheduled is what is wrong with a scheduled change, without what only the database knows of its
-// plan.
+// CheckScheduled returns the errors of a scheduled change, except for errors of its plan that only the
+// database can detect.
 func CheckScheduled(plan string, pin *int, until string) model.FieldErrors {
 	var bad faults
 	bad.key("plan", plan)

@@ -1,7 +1,7 @@
 package plans
 
-// Check takes the white space off both ends of the unit and the name. It is what is wrong with a meter,
-// nil if nothing is.
+// Check trims white space from both ends of the unit and the name, and returns the errors of the meter,
+// or nil if there are no errors.
 func (in *PutMeterInput) Check(key string) error {
 	var bad faults
 	bad.key("key", key)

@@ -6,10 +6,10 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What one plan may hold at most.
+// The limits on the contents of one plan.
 const (
 	maxLimits  = 100
-	maxOnMeter = 20 // limits; the answer to each hit has all of them
+	maxOnMeter = 20 // limits on one meter; the response to each hit contains all of them
 	maxPrices  = 100
 	maxTiers   = 100
 	maxMeters  = 1000
@@ -17,11 +17,11 @@ const (
 	maxBaseEvery = 120 // intervals
 )
 
-// maxInterval is the greatest interval_count of each interval: about ten years.
+// maxInterval contains the greatest interval_count of each interval, which is about ten years.
 var maxInterval = map[string]int64{"day": 3660, "week": 520, "month": 120, "year": 10}
 
-// MeterKeys are the well-formed keys of all the meters that a plan names, each once, in
-// the order of meters, limits, prices.
+// MeterKeys returns the well-formed keys of all meters that a plan names. Each key appears once, in the
+// order of meters, limits and prices.
 func (in *PlanInput) MeterKeys() []string {
 	var keys []string
 	seen := make(map[string]bool)
@@ -43,10 +43,10 @@ func (in *PlanInput) MeterKeys() []string {
 	return keys
 }
 
-// Normalize checks a plan and returns it as it is stored: with its defaults filled in, and its name
-// without white space at both ends. The result shares
-// nothing that the caller could change. declared are the meters that exist, and their kinds. The error is a
-// model.FieldErrors with all that is wrong.
+// Normalize checks a plan and returns its stored form, with its defaults filled in and without white
+// space at both ends of its name. The result shares no data that the caller could change. declared
+// contains the existing meters and their kinds. The error is a model.FieldErrors with all errors of the
+// plan.
 func (in PlanInput) Normalize(key string, declared map[string]string) (PlanInput, error) {
 	var bad faults
 	bad.key("key", key)
@@ -85,7 +85,8 @@ func (in *PlanInput) checkInterval(bad *faults) {
 	}
 }
 
-// checkBaseEvery checks how many intervals the base price is for. Those who write Go may leave it 0.
+// checkBaseEvery checks the number of intervals that the base price covers. Callers in Go may leave it 0,
+// which means 1.
 func (in *PlanInput) checkBaseEvery(bad *faults) {
 	if in.BaseEvery == 0 {
 		in.BaseEvery = 1
@@ -116,15 +117,15 @@ func (in *PlanInput) checkMeters(bad *faults, declared map[string]string) []stri
 	return append([]string{}, in.Meters...)
 }
 
-// meter checks the key of a meter that must have been declared.
+// meter checks the key of a meter, which must have been declared.
 func (f *faults) meter(path, key string, declared map[string]string) {
 	if f.key(path, key) && declared[key] == "" {
 		f.add(path, "no such meter: declare it first with PUT /v1/meters/%s", Shorten(key))
 	}
 }
 
-// checkLimits compiles every limit. So a limit that the arithmetic cannot hold is refused here
-// and never at a hit.
+// checkLimits compiles every limit, so that a limit too large for the arithmetic is rejected here and
+// never at a hit.
 func (in *PlanInput) checkLimits(bad *faults, declared map[string]string) []Limit {
 	if len(in.Limits) > maxLimits {
 		bad.add("limits", "must be at most %d", maxLimits)
@@ -137,7 +138,7 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]string) []Limi
 	}
 	buckets := make(map[bucket]int)
 	limits, onMeter := make([]Limit, len(in.Limits)), make(map[string]int)
-	attributes := make(map[string]map[string]bool) // of a meter
+	attributes := make(map[string]map[string]bool) // attributes of each meter
 	for i, l := range in.Limits {
 		path := fmt.Sprintf("limits[%d].", i)
 		bad.meter(path+"meter", l.Meter, declared)
@@ -158,7 +159,7 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]string) []Limi
 				bad.add(path+"per", "is one attribute too many: the limits of a level meter may have one")
 			}
 		}
-		l.Algorithm = Shorten(l.Algorithm) // no algorithm's name is so long, and the error repeats it
+		l.Algorithm = Shorten(l.Algorithm) // all names of algorithms are shorter, and the error repeats this text
 		compiled, wrong := model.Compile(l.Spec)
 		for _, w := range wrong {
 			bad.add(path+w.Field, "%s", w.Detail)
@@ -183,8 +184,8 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]string) []Limi
 	return limits
 }
 
-// onLevel checks a limit on a level meter, and says what happens to its hits in an outage: only the
-// database knows what is held.
+// onLevel checks a limit on a level meter and sets its on_outage to deny by default, because only the
+// database knows the level.
 func (f *faults) onLevel(path string, l *Limit) {
 	if l.Algorithm != model.Allocation.String() {
 		f.add(path+"algorithm", "must be allocation: the meter counts what is held, and that does not come back by time")
@@ -197,7 +198,7 @@ func (f *faults) onLevel(path string, l *Limit) {
 	}
 }
 
-// withDefaults is the limit as it is stored and shown: with all defaults filled in.
+// withDefaults returns the limit in its stored and shown form, with all defaults filled in.
 func withDefaults(l Limit, compiled *model.Limit) Limit {
 	l.Mode = compiled.Mode.String()
 	if l.OnOutage == "" {

@@ -8,14 +8,14 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// The most digits of a unit price before and after the point, in major units.
+// The most digits of a unit price before and after the decimal point, in major units.
 const (
 	maxPriceWhole    = 15
 	maxPriceFraction = 12
 )
 
-// priceModel says which of its own fields a price model takes. They are required, and those of other
-// models are refused. What a model charges is in package rating.
+// priceModel lists the fields that belong to a price model. These fields are required, and the fields of
+// other models are rejected. Package rating defines the amounts that a model charges.
 type priceModel struct {
 	name              string
 	unit, pack, tiers bool
@@ -28,7 +28,7 @@ var priceModels = []priceModel{
 	{name: "volume", tiers: true},
 }
 
-// PriceModels are the names of all price models, the simplest first.
+// PriceModels returns the names of all price models, the simplest first.
 func PriceModels() []string {
 	var names []string
 	for _, m := range priceModels {
@@ -63,16 +63,17 @@ func (in *PlanInput) checkPrices(bad *faults, declared map[string]string) []Pric
 	return prices
 }
 
-// AllocatedFlow is why a flow meter that an allocation limits may have no price, and what to do.
+// AllocatedFlow is the error text for a price on a flow meter that has an allocation limit. It gives the
+// reason and the solution.
 const AllocatedFlow = "is limited by an allocation and counts what passes, so units would be billed only in the period in which they are taken: " +
 	"declare a meter of kind level, and move the limit and the price to it"
 
-// allocates reports whether an allocation limit is on a meter.
+// allocates reports whether the meter has an allocation limit.
 func (in *PlanInput) allocates(meter string) bool {
 	return slices.ContainsFunc(in.Limits, func(l Limit) bool { return l.Meter == meter && l.Algorithm == model.Allocation.String() })
 }
 
-// The values of Price.LevelBy: which level of a billing period is billed.
+// The values of Price.LevelBy, which select the level of a billing period that is billed.
 const (
 	ByAverage = "average"
 	ByPeak    = "peak"
@@ -84,7 +85,7 @@ var levelsBy = []string{ByAverage, ByPeak, ByLast}
 // LevelsBy returns the values of Price.LevelBy, the default first.
 func LevelsBy() []string { return slices.Clone(levelsBy) }
 
-// levelBy checks which level of a meter of a kind a price is of, and fills the default in.
+// levelBy checks Price.LevelBy for a meter of the given kind and fills in the default.
 func (f *faults) levelBy(path string, p *Price, kind string) {
 	switch {
 	case kind == KindFlow && p.LevelBy != "":
@@ -97,7 +98,7 @@ func (f *faults) levelBy(path string, p *Price, kind string) {
 	}
 }
 
-// ForMeter checks a price on a meter of a kind, and fills in its defaults. The error is nil or a
+// ForMeter checks a price for a meter of the given kind and fills in its defaults. The error is nil or a
 // model.FieldErrors.
 func ForMeter(p *Price, kind string) error {
 	var bad faults
@@ -105,7 +106,7 @@ func ForMeter(p *Price, kind string) error {
 	return bad.err()
 }
 
-// CheckPrice is what is wrong with a price by itself, whatever its meter: nil, or a
+// CheckPrice returns the errors of a price by itself, independent of its meter. The result is nil or a
 // model.FieldErrors that names the price's fields.
 func CheckPrice(p *Price) error {
 	var bad faults
@@ -140,7 +141,7 @@ func checkPrice(bad *faults, p *Price, path string) {
 	}
 }
 
-// bounds checks the amounts between which a line of the price is held.
+// bounds checks the minimum and the maximum amount of the price's line item.
 func (f *faults) bounds(p *Price, path string) {
 	if p.MaximumMinor != nil {
 		f.within(path+"maximum_minor", *p.MaximumMinor, 0, model.MaxNumber)
@@ -154,7 +155,7 @@ func (f *faults) bounds(p *Price, path string) {
 	}
 }
 
-// belongs checks that a field is there when its model takes it and only then.
+// belongs checks that a field is present if its price model uses it, and absent otherwise.
 func (f *faults) belongs(path, model string, takes, given bool) {
 	if takes && !given {
 		f.add(path, "is required with model %s", model)
@@ -163,8 +164,8 @@ func (f *faults) belongs(path, model string, takes, given bool) {
 	}
 }
 
-// tiers checks that every quantity falls into exactly one tier. Each up_to must be above
-// the one before. The last tier, and only that, has none (null).
+// tiers checks that every quantity falls into exactly one tier. Each up_to must exceed the previous
+// up_to, and only the last tier must have a null up_to.
 func (f *faults) tiers(p *Price, path string) {
 	if len(p.Tiers) > maxTiers {
 		f.add(path+"tiers", "must be at most %d", maxTiers)
@@ -189,9 +190,9 @@ func (f *faults) tiers(p *Price, path string) {
 	}
 }
 
-// decimal checks an amount in major units, if there is one: digits, and perhaps a point and
-// more digits. Signs and exponents are refused, so that the stored text can be computed with
-// as it is.
+// decimal checks an optional amount in major units, which consists of digits, optionally followed by a
+// point and more digits. Signs and exponents are rejected, so that computations can use the stored text
+// directly.
 func (f *faults) decimal(path string, value *string) {
 	if value != nil && !isDecimal(*value) {
 		f.add(path, "must be a decimal such as \"0.0004\", without sign or exponent, "+

@@ -79,7 +79,7 @@ type Clock struct {
 	trusted *measurement // the last measurement that was applied unchanged
 	doubted *measurement // a measurement with an unconfirmed step, or nil
 
-	mu     sync.Mutex // guards conn and closed; held during a measurement
+	mu     sync.Mutex // guards conn and closed; locked during a measurement
 	conn   *pgx.Conn
 	closed bool
 }

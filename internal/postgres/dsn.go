@@ -114,7 +114,7 @@ func (e eachOnce) Error() string {
 			lines = append(lines, line)
 		}
 	}
-	if len(lines) == 2 { // one line for the attempt, one for its only reason
+	if len(lines) == 2 { // a line for the attempt and a line for its only reason
 		return lines[0] + " " + strings.TrimSpace(lines[1])
 	}
 	return strings.Join(lines, "\n")
@@ -148,7 +148,7 @@ func hostPort(host string, port uint16) string {
 	return net.JoinHostPort(host, fmt.Sprint(port))
 }
 
-// passwordWord finds the password in key=value words.
+// passwordWord matches the password in key=value words.
 var passwordWord = regexp.MustCompile(`(?i)(pass(?:word|phrase|file)?)\s*=\s*('(?:[^'\\]|\\.)*'?|(?:[^\s\\&]|\\.)*)`)
 
 // badURL returns an error with the reason why a URL cannot be parsed. In a URL that net/url cannot parse, the

@@ -91,7 +91,7 @@ func CheckSchema(ctx context.Context, conn *pgx.Conn, fsys fs.FS) error {
 	return all.check(ctx, conn)
 }
 
-// checkOn is check on a connection of database/sql.
+// checkOn calls check on a connection of database/sql.
 func (all fingerprints) checkOn(ctx context.Context, db *sql.DB) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {

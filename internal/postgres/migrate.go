@@ -34,7 +34,7 @@ const (
 var (
 	// ErrNothingToRevert is returned by MigrateDown on an empty schema.
 	ErrNothingToRevert = errors.New("there is no migration to take back")
-	// ErrNewerSchema is returned by MigrateDown if this quotad does not have the newest migration in the
+	// ErrNewerSchema is returned by MigrateDown if this quotad does not have the newest migration of the
 	// database.
 	ErrNewerSchema = errors.New("the schema was made by a later quotad")
 )
@@ -144,10 +144,10 @@ type migrator struct {
 
 func (m *migrator) newest() int64 {
 	sources := m.provider.ListSources()
-	return sources[len(sources)-1].Version // goose refuses an empty FS
+	return sources[len(sources)-1].Version // goose rejects an empty FS
 }
 
-// withProvider connects, reads the schema's version under the lock and runs do.
+// withProvider connects, reads the schema's version under the lock and calls do.
 func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions, do func(context.Context, *migrator) error) error {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()

@@ -101,14 +101,14 @@ func Refused(err error) bool {
 	switch said.Code {
 	case "08004", "08P01",
 		"3D000", "3F000", // no such database or schema
-		"42501", // not allowed
+		"42501", // a missing right
 		"42P01", // no such table
-		"55000", // the database takes no connections
+		"55000", // the database accepts no connections
 		"57P04": // the database was dropped
 		return true
 	}
 	class := said.Code[:min(2, len(said.Code))]
-	return class == "28" || // the login
+	return class == "28" || // a rejected login
 		class == "53" || // out of connections, memory or disk
 		class == "58" // input and output errors of the machine
 }
@@ -138,8 +138,8 @@ func Retryable(err error) bool {
 	switch said.Code {
 	case "40001", // serialization failure
 		"40P01", // deadlock
-		"55P03", // lock not available, or not within lock_timeout
-		"57014": // cancelled, as by statement_timeout
+		"55P03", // the lock is not available, or not within lock_timeout
+		"57014": // cancelled, for example by statement_timeout
 		return true
 	case "23514": // a month was created meanwhile; a violation of a partition's bounds names no constraint
 		return said.ConstraintName == ""

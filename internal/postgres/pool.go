@@ -80,7 +80,7 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	if !mentions(given, "pool_max_conn_lifetime") {
 		config.MaxConnLifetime = maxConnLifetime
 	}
-	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 10 // not all at once
+	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 10 // connections do not end all at once
 	if !mentions(given, "pool_max_conn_idle_time") {
 		config.MaxConnIdleTime = maxConnIdleTime
 	}

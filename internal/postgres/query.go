@@ -16,7 +16,7 @@ type Querier interface {
 
 // ForEach scans each row into the same variables and calls do after each row.
 func ForEach(ctx context.Context, q Querier, into []any, do func() error, statement string, args ...any) error {
-	rows, _ := q.Query(ctx, statement, args...) // a failed Query is the error of ForEachRow
+	rows, _ := q.Query(ctx, statement, args...) // ForEachRow returns the error of a failed Query
 	_, err := pgx.ForEachRow(rows, into, do)
 	return err
 }

@@ -12,7 +12,7 @@ import (
 // ErrServing is returned by ClaimSchema while a quotad serves on the database.
 var ErrServing = errors.New("a quotad serves on this database: stop every one of them first")
 
-// ErrReadOnly is returned by CheckWrites.
+// ErrReadOnly is returned by CheckWrites if the session is read only.
 var ErrReadOnly = errors.New("the database takes no writes: it is a standby, or set to be read only")
 
 // CheckWrites returns ErrReadOnly if the session's transactions may not write.
@@ -33,7 +33,7 @@ const servingLockID = migrateLockID + 1
 // claimPatience is the time for which the sessions of a quotad that has just stopped may remain.
 const claimPatience = 2 * time.Second
 
-// claimPause is the pause between two attempts to get the lock exclusively.
+// claimPause is the pause between two attempts to acquire the exclusive lock.
 const claimPause = 100 * time.Millisecond
 
 // holdSchema takes the lock in shared mode. It waits while another session holds the lock exclusively.

@@ -9,7 +9,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// $1–$2 shards and customers, $3 the key of the batch, $4 its payload.
+// The parameters are $1–$2 shards and customers, $3 the key of the batch, and $4 its payload.
 const otherBatchSQL = `
 SELECT i.customer FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
 LATERAL (
@@ -20,9 +20,9 @@ LATERAL (
 	SELECT payload FROM receipts_2 WHERE shard = i.shard AND customer = i.customer AND key = $3) r
 WHERE r.payload <> $4 LIMIT 1`
 
-// OtherBatch looks whether another batch was done under a batch's id, for any of its customers. It
-// only spares a batch to be done in part: each of its hits is held against that id again when it is
-// charged. So while the database is too slow to be waited for, it looks nowhere.
+// OtherBatch reports whether one of a batch's customers has already done another batch under the batch's id. The
+// check only avoids that a batch is done in part, because each hit is compared with the id again when it is
+// charged. Therefore OtherBatch does nothing while the database is too slow.
 //
 // Errors: ErrOtherPayload, and those of a read.
 func (e *Engine) OtherBatch(ctx context.Context, customers []int64, id model.ID) error {

@@ -8,7 +8,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What comparisons of plans read of many customers at once.
+// Comparisons of plans read the data of many customers at once with the following functions.
 
 const fullestSQL = `
 SELECT i.customer
@@ -23,8 +23,8 @@ CROSS JOIN LATERAL (
 WHERE t.total > 0
 ORDER BY t.total DESC, i.customer LIMIT $4`
 
-// Fullest returns those of the customers that were charged the most units on the meters, ever, the
-// most first. Those without any are left out. It looks one row up for each customer and meter.
+// Fullest returns the customers to whom the most units were ever charged on the meters, in descending order.
+// Customers without charged units are left out. The statement reads one row for each customer and meter.
 func (e *Engine) Fullest(ctx context.Context, customers []int64, meters []int32, most int) ([]int64, error) {
 	return collect(ctx, e.options.Pool, e.readTries, pgx.RowTo[int64], fullestSQL, shardsOf(customers), customers, meters, most)
 }
@@ -37,10 +37,11 @@ func shardsOf(customers []int64) []int16 {
 	return shards
 }
 
-// LevelChange is what a customer holds of a level meter from At on, µs.
+// LevelChange is the level that a customer holds of a level meter from At on, µs.
 type LevelChange struct{ At, Level int64 }
 
-// $1–$3 shards, customers and level meters, $4–$5 the time, $6 how many.
+// The parameters are $1–$3 shards, customers and level meters, $4–$5 the time span, and $6 the maximum number of
+// rows.
 const changesSQL = `
 SELECT i.n, l.at, l.level
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) WITH ORDINALITY AS i(shard, customer, meter, n)
@@ -50,8 +51,8 @@ CROSS JOIN LATERAL (
 	SELECT at, level FROM levels WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND at >= $4 AND at < $5) l
 ORDER BY i.n, l.at LIMIT $6`
 
-// LevelChanges returns what customers held of level meters in [from, to) µs: its changes, and the last
-// one before. The i-th list is of customers[i] and meters[i]. full is as of Past.
+// LevelChanges returns the changes of customers' levels in [from, to) µs, and the last change before the span.
+// The i-th list belongs to customers[i] and meters[i]. For full see Past.
 func (e *Engine) LevelChanges(
 	ctx context.Context, customers []int64, meters []int32, from, to int64, most int,
 ) (changes [][]LevelChange, full bool, err error) {
@@ -67,7 +68,7 @@ func (e *Engine) LevelChanges(
 	return changes, len(rows) > most, nil
 }
 
-// An hour that is being moved to the table of usage counts once: it is one statement.
+// Because this is one statement, an hour that is being moved to the usage table counts once.
 const pastSQL = `
 SELECT i.n, u.hour, least(sum(u.admitted), 9223372036854775807)::bigint, least(sum(u.denied), 9223372036854775807)::bigint
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) WITH ORDINALITY AS i(shard, customer, meter, n)
@@ -80,9 +81,9 @@ CROSS JOIN LATERAL (
 	  AND units > 0 AND hour >= $4 AND hour < $5) u
 GROUP BY i.n, u.hour ORDER BY i.n, u.hour LIMIT $6`
 
-// Past returns the hours of customers and meters that start in [from, to) µs, ascending: the i-th
-// list is of customers[i] and meters[i]. Adjustments are no part of them, since no hit asked for
-// those. full reports that there are more than most hours, and that the lists are cut.
+// Past returns the hours of customers and meters that start in [from, to) µs, ascending. The i-th list belongs
+// to customers[i] and meters[i]. Adjustments are not included, because no hit requested them. full reports that
+// there are more than most hours and that the lists are incomplete.
 func (e *Engine) Past(ctx context.Context, customers []int64, meters []int32, from, to int64, most int) (hours [][]UsageHour, full bool, err error) {
 	type row struct{ N, Start, Admitted, Denied int64 }
 	rows, err := collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[row], pastSQL, shardsOf(customers), customers, meters, from, to, most+1)

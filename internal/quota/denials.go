@@ -15,9 +15,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// denials gathers what was refused, and adds it every second to the usage table and to the table
-// of refusals. Both are statistics: a crash may lose the last second, and so may a database out of
-// reach.
+// denials collects refused units and adds them every second to the usage table and to the refusals table. Both
+// tables are statistics: a crash, or a database that is out of reach, may lose the last second.
 type denials struct {
 	pool         *pgxpool.Pool
 	now          func(context.Context) (int64, error)
@@ -32,17 +31,17 @@ type denials struct {
 	rows    int // of limits, in all minutes
 }
 
-// maxDenials bounds the minutes gathered between two writes.
+// maxDenials bounds the number of minutes that are collected between two writes.
 const maxDenials = 100_000
 
-// statementLimit bounds a statement that writes them.
+// statementLimit bounds a statement that writes the collected minutes.
 const statementLimit = 5 * time.Second
 
 func newDenials(pool *pgxpool.Pool, now func(context.Context) (int64, error), patience time.Duration) *denials {
 	return &denials{pool: pool, now: now, limit: max(statementLimit, patience), stopping: make(chan struct{}), minutes: make(map[minuteKey]*refusedMinute)}
 }
 
-// add adds a refused hit, which was judged in an hour that starts then.
+// add adds a refused hit that was judged in the hour that starts at hour.
 func (d *denials) add(refused *model.Decision, hour int64) {
 	own := refused.Target.Counters[0].Key
 	key := minuteKey{model.HourKey{Customer: own.Customer, Meter: own.Meter, Hour: hour}, refused.At - floorMod(refused.At, minute)}
@@ -67,7 +66,7 @@ func (d *denials) add(refused *model.Decision, hour int64) {
 
 func (d *denials) stop() { d.once.Do(func() { close(d.stopping) }) }
 
-// run writes every second until stop or ctx's end, and once more then.
+// run writes the collected minutes every second until stop is closed or ctx ends, and once more after that.
 func (d *denials) run(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -85,7 +84,7 @@ func (d *denials) run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// The rows come in the order in which lanes book usage, so that the two never deadlock.
+// The rows are in the order in which lanes write usage, so that the two never deadlock.
 const denySQL = `
 INSERT INTO usage (shard, customer, meter, hour, denied)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
@@ -105,7 +104,7 @@ func (d *denials) write(ctx context.Context) (err error) {
 	for key, m := range gathered {
 		hours[key.HourKey] += min(m.units, math.MaxInt64-hours[key.HourKey])
 	}
-	// Few rows a statement: lanes that book an hour wait for the rows it holds.
+	// A statement writes few rows, because lanes that book an hour wait for the rows that it locks.
 	for rows := range slices.Chunk(sortedDenials(hours), 1000) {
 		err = errors.Join(err, d.writeRows(ctx, rows, hours))
 	}

@@ -1,14 +1,14 @@
-// Package quota is the engine: it decides hits, and answers what customers have left.
+// Package quota is the engine: it decides hits and returns the remaining quota of customers.
 //
-// The package owns the way in and out: Engine decides hits (engine.go), has the
-// worker do what has an id (operations.go), and reads how customers stand (read.go). It counts
-// what it does (stats.go) and writes what was refused every second (denials.go).
+// The package owns the interface of the engine. Engine decides hits (engine.go), sends operations with an id to
+// the worker (operations.go) and reads the state of customers (read.go). It counts its work (stats.go) and
+// writes refused units every second (denials.go).
 //
-// The work is done in the rooms below. Lanes charge most hits by compare-and-swap. Workers do
-// all else under locks. The Go model says what limits say.
+// The packages below do the work. Lanes charge most hits by compare-and-swap. Workers do everything else under
+// locks. The Go model computes the result of each limit.
 //
-// Time is integer microseconds since the Unix epoch, and comes in as an argument. Quantities
-// are integers.
+// Time is an integer number of microseconds since the Unix epoch and is always an argument. Quantities are
+// integers.
 //
-// The package must never know of HTTP, plans or keys, nor compute what a limit says.
+// The package must never depend on HTTP, plans or keys, and must never compute the result of a limit itself.
 package quota

@@ -19,52 +19,52 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Options are what an Engine is made with. Connect, Pool, Now, Wall and Stopwatch are required;
-// a zero number means its default.
+// Options are the settings of an Engine. Connect, Pool, Now, Wall and Stopwatch are required. A number of 0
+// means the default.
 type Options struct {
-	// Connect opens a session of a lane's own, with SessionSettings.
+	// Connect opens a session for a lane, with SessionSettings.
 	Connect func(context.Context) (*pgx.Conn, error)
-	// Confirm makes sure, on a new session, that the database has the history that targets are
-	// resolved in, or has History be another one. Nil: nobody asks.
+	// Confirm verifies on a new session that the database has the history in which targets are resolved. If the
+	// database has another history, Confirm changes History. If Confirm is nil, nothing is verified.
 	Confirm func(context.Context, *pgx.Conn) error
-	// History is the history that targets must be of, see model.Target.SetHistory. Nil: of any.
+	// History returns the history that targets must belong to, see model.Target.SetHistory. If History is nil,
+	// targets of any history are accepted.
 	History func() uint64
-	// Pool serves the reads and the statistics, with PoolSettings.
+	// Pool serves reads and statistics, with PoolSettings.
 	Pool *pgxpool.Pool
-	// Now is the one clock, PostgreSQL's, µs since the Unix epoch. It fails when the
-	// offset to it is not known well enough; then nothing is charged. It bounds itself how long
-	// that takes, for hits wait for it.
+	// Now returns PostgreSQL's time, the clock of all nodes, in µs since the Unix epoch. It fails if the offset
+	// to that clock is not known well enough, and then nothing is charged. Now must bound its own duration,
+	// because hits wait for it.
 	Now func(context.Context) (int64, error)
-	// Wall is the node's own clock, time.Now, for deadlines of connections.
+	// Wall is the node's own clock, time.Now. It is used for deadlines of connections.
 	Wall func() time.Time
-	// Stopwatch is monotonic time since some start.
+	// Stopwatch returns the monotonic time since some start.
 	Stopwatch func() time.Duration
-	// Returns says whether units of a meter may come back otherwise than by time or a
-	// change (refunds, reservations): then a refusal is remembered for a second only. Nil:
-	// of none.
+	// Returns reports whether units of a meter may be returned by refunds and reservations, and not only by time
+	// and changes. If so, a refusal is remembered for at most a second. If Returns is nil, no meter has such
+	// units.
 	Returns func(meter int32) bool
-	// MemoryUsable says whether refusals may be answered from memory: this node has seen
-	// all changes of the last second. Nil: always.
+	// MemoryUsable reports whether refusals may be answered from memory, because this node has seen all changes
+	// of the last second. If MemoryUsable is nil, they always may.
 	MemoryUsable func() bool
 	Log          *slog.Logger
 
 	Lanes      int // sessions that charge hits, and as many workers, each with one of its own; default 1
 	MaxQueue   int // hits waiting in a lane, and as many in a worker, half of them one sender's; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
-	// MaxNewValues is how many counters of attributes' values hits and reservations make for each
-	// customer in a second; default queue.MostNewValues.
+	// MaxNewValues is the number of counters for new attribute values that hits and reservations may create for
+	// each customer in a second. The default is queue.MostNewValues.
 	MaxNewValues    int
 	MaxReservations int // that a customer may have open on a meter; default 10,000
-	// DecideWithin is how long a batch may take until the database is too slow to be waited for, see
-	// session.Circuit. 0: it may take its time.
+	// DecideWithin is the time after which a batch counts as too slow, see session.Circuit. 0 means that there
+	// is no such time.
 	DecideWithin time.Duration
-	// Patience is how long the engine waits for the database at least, where it would give it up earlier by
-	// itself: to connect, and for an answer. A lock is waited for no longer. 0: the bounds of package
-	// session.
+	// Patience is the minimum time for which the engine waits for the database, both to connect and for an
+	// answer. Locks have no longer wait. 0 means the bounds of package session.
 	Patience time.Duration
-	// AlsoAdjusted is a statement that each transaction sends after it has inserted adjustments, with the
-	// same parameters: $1–$4 shard, customer, meter and hour, $5 key, $6 cost, $7 instant, $8 reason. It must
-	// not wait for rows that others lock. "" is none.
+	// AlsoAdjusted is a statement that each transaction sends after it has inserted adjustments, with the same
+	// parameters: $1–$4 shard, customer, meter and hour, $5 key, $6 cost, $7 instant, $8 reason. The statement
+	// must not wait for rows that others lock. An empty string means that there is no such statement.
 	AlsoAdjusted string
 }
 
@@ -90,8 +90,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Engine decides hits. Any number of engines work on one database, in one process or in
-// many. Safe for concurrent use.
+// Engine decides hits. Any number of engines, in one or many processes, may use the same database. An Engine is
+// safe for concurrent use.
 type Engine struct {
 	Sender  // quotad itself, which has no name
 	options Options
@@ -100,7 +100,8 @@ type Engine struct {
 	node    *queue.Node
 	local   *local.Memory // of outages
 	denials *denials
-	// readTries: each connection of the pool may have died with the server's last restart.
+	// readTries is the number of attempts of a read. After a restart of the server, each connection of the pool
+	// may be broken.
 	readTries int
 	cancel    context.CancelFunc
 	running   sync.WaitGroup // the lanes
@@ -109,7 +110,7 @@ type Engine struct {
 	watching  sync.WaitGroup // the circuit
 }
 
-// NewEngine starts an engine; Close ends it. It does not wait for the database.
+// NewEngine starts an engine, which Close ends. NewEngine does not wait for the database.
 func NewEngine(o Options) (*Engine, error) {
 	e, err := newEngine(o)
 	if err != nil {
@@ -171,8 +172,8 @@ func (e *Engine) start() {
 	e.writing.Go(func() { e.denials.run(ctx, e.options.Log) })
 }
 
-// Close refuses new hits with ErrStopped, decides those that wait, writes the statistics
-// and ends. When ctx ends first, what is in flight is cut off with ErrOutcomeUnknown.
+// Close refuses new hits with ErrStopped, decides the waiting hits, writes the statistics and ends the engine.
+// If ctx ends first, Close aborts the hits in flight with ErrOutcomeUnknown.
 func (e *Engine) Close(ctx context.Context) error {
 	for _, l := range e.lanes {
 		l.Stop()
@@ -200,8 +201,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// Failed notes an error for which a hit was answered with a 5xx. Where the database is the cause, it is
-// a trouble, though its sessions and polls may work.
+// Failed records an error that was returned for a hit as a 5xx. If the database caused the error, the error
+// counts as trouble, even if sessions and polls work.
 func (e *Engine) Failed(err error) {
 	if errors.Is(err, session.ErrSlow) {
 		return // the circuit says so
@@ -212,9 +213,9 @@ func (e *Engine) Failed(err error) {
 	}
 }
 
-// Trouble is why hits cannot be charged, as far as the last seconds have shown: an
-// ErrNoSession before an ErrUnavailable before any other, or nil. It is ErrSlow while the database is
-// too slow to be waited for.
+// Trouble returns the reason why hits cannot be charged, as observed in the last seconds, or nil. ErrNoSession
+// has precedence over ErrUnavailable, and ErrUnavailable over all others. Trouble returns ErrSlow while the
+// database is too slow.
 func (e *Engine) Trouble() error {
 	worst := e.node.Troubles.Worst(e.options.Stopwatch())
 	if slow := e.node.Circuit.Err(); slow != nil && !errors.Is(worst, session.ErrNoSession) {
@@ -223,11 +224,11 @@ func (e *Engine) Trouble() error {
 	return worst
 }
 
-// connectedPause is how often Connected looks.
+// connectedPause is the pause between two checks of Connected.
 const connectedPause = 5 * time.Millisecond
 
-// Connected waits until each lane and each worker has had a session that answered. It returns why
-// one has none as soon as that is known, or ctx's error.
+// Connected waits until each lane and each worker has had a session that answered. If one of them cannot get a
+// session, Connected returns the reason as soon as it is known. It returns ctx's error if ctx ends first.
 func (e *Engine) Connected(ctx context.Context) error {
 	looks := time.NewTicker(connectedPause)
 	defer looks.Stop()

@@ -15,18 +15,18 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// What the overview reads of many customers at once.
+// The overview reads the data of many customers at once with the following functions.
 
 const (
-	// latestShards is how many shards one statement reads.
+	// latestShards is the number of shards that one statement reads.
 	latestShards = 32
-	// latestOfShard bounds the counters of a shard that are looked at, values of attributes
-	// included: a million in all.
+	// latestOfShard bounds the number of counters of a shard that are read, including counters of attribute
+	// values: a million in all.
 	latestOfShard = 1000
 )
 
-// Each shard's rows are found by the beginning of the key. $1 shards, $2 counters of each, $3 the
-// instant after which a counter is one of a test clock's, $4 how many.
+// Each shard's rows are found by the prefix of the key. The parameters are $1 the shards, $2 the counters of
+// each shard, $3 the instant after which a counter belongs to a test clock, and $4 the number of rows.
 const latestSQL = `
 WITH page AS MATERIALIZED (
 	SELECT i.shard, c.customer, c.meter, c.attribute, c.at
@@ -42,18 +42,18 @@ WITH page AS MATERIALIZED (
 SELECT s.own, s.cut, coalesce(o.customer, 0), coalesce(o.meter, 0), coalesce(o.at, 0)
 FROM (SELECT coalesce(sum(own), 0)::bigint AS own, coalesce(bool_or(n >= $2), false) AS cut FROM shards) s LEFT JOIN own o ON true`
 
-// Latest are customers' own counters, the one that was charged last first.
+// Latest lists customers' own counters, the most recently charged counter first.
 type Latest struct {
 	Keys   []model.CounterKey
 	Passed int64 // own counters that were looked at
 	All    bool  // these were all that there are
 }
 
-// latestAhead is how far a counter may be ahead of the clock, µs.
+// latestAhead is the distance in µs by which a counter may be ahead of the clock.
 const latestAhead = int64(60e6)
 
-// Latest returns the counters that were charged last, at most so many. It looks at a million
-// counters at most, and at those that it comes to before ctx ends. It begins anywhere.
+// Latest returns at most most counters, the most recently charged ones. It reads a million counters at most, and
+// stops when ctx ends. It starts at a random shard.
 func (e *Engine) Latest(ctx context.Context, most int) (l Latest, err error) {
 	now, err := e.now(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (e *Engine) Latest(ctx context.Context, most int) (l Latest, err error) {
 	return l, nil
 }
 
-// Full is how much of a limit a customer has used.
+// Full is the used part of a customer's limit.
 type Full struct {
 	Customer int64
 	Meter    int32
@@ -102,14 +102,14 @@ type Full struct {
 	Used, Of int64 // units; Of is above 0
 }
 
-// Compare orders by the part that is used.
+// Compare orders by the used part.
 func (f *Full) Compare(other *Full) int {
 	high, low := bits.Mul64(uint64(f.Used), uint64(other.Of))
 	otherHigh, otherLow := bits.Mul64(uint64(other.Used), uint64(f.Of))
 	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow))
 }
 
-// Percent is the part that is used in hundredths, rounded down, up to 2⁶³−1.
+// Percent returns the used part in hundredths, rounded down, up to 2⁶³−1.
 func (f *Full) Percent() int64 {
 	whole, rest := f.Used/f.Of, f.Used%f.Of
 	if whole >= math.MaxInt64/100 {
@@ -118,10 +118,10 @@ func (f *Full) Percent() int64 {
 	return whole*100 + rest*100/f.Of
 }
 
-// Fullness returns the fullest limit of each target that has used any, by one statement. Shadows
-// are left out, which refuse nothing, and limits per attribute, of which each value has its own.
-// Left out are also targets that a newer change concerns, those of test clocks, and those whose
-// rows cannot be read.
+// Fullness returns, with one statement, the most used limit of each target that has any usage. It leaves out
+// shadow limits, which refuse nothing, and limits per attribute, because each value has a quota of its own. It
+// also leaves out targets that a newer change concerns, targets on test clocks, and targets whose rows cannot be
+// read.
 func (e *Engine) Fullness(ctx context.Context, targets []*model.Target) ([]Full, error) {
 	var hits []model.Hit
 	for _, t := range targets {
@@ -146,7 +146,7 @@ func (e *Engine) Fullness(ctx context.Context, targets []*model.Target) ([]Full,
 	return all, nil
 }
 
-// fullest is the limit of a look that is used up most. Its Limit is nil where none is used.
+// fullest returns the most used limit of a look. Its Limit is nil if no limit is used.
 func fullest(d *model.Decision) (most Full) {
 	own := d.Target.Counters[0].Key
 	for i := range d.NumViews() {

@@ -9,7 +9,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// OpenReservation is a reservation that is neither settled nor over.
+// OpenReservation is a reservation that is neither settled nor expired.
 type OpenReservation struct {
 	ID          locked.ReservationID
 	Cost        int64             // units that it holds
@@ -17,23 +17,23 @@ type OpenReservation struct {
 	Attributes  map[string]string // of its attributes those that limits were per
 }
 
-// OpenFilter chooses a customer's open reservations.
+// OpenFilter selects open reservations of a customer.
 type OpenFilter struct {
 	Customer int64
 	Meter    int32 // 0: of all meters
-	// Attribute is the stored counter of an attribute's value (see model.AttributeKey): those that
-	// hold units there. Empty: all of them.
+	// Attribute selects the reservations that hold units in the counter of an attribute value (see
+	// model.AttributeKey). An empty Attribute selects all.
 	Attribute string
 	Now       int64            // by the customer's clock, µs: what expires by then is over
 	After     *OpenReservation // those after it in the list; nil: from the start
 	Most      int
 }
 
-// Each open reservation has a hold on the customer's own counter of its meter. The first statement
-// jumps from one meter with holds to the next. For each one, the holds that have not expired are
-// read by their key, in the order of expiry and no more than are asked for. No hold outlasts an
-// operation on its counter at or after its expiry, so the counter's own instant needs no look.
-// $1–$2 shard and customer, $3 meter, $4 attribute, $5 the instant, $6–$7 where to go on, $8 how many.
+// Each open reservation has a hold on the customer's own counter of its meter. The first statement jumps from
+// one meter with holds to the next. For each meter, the unexpired holds are read by their key, in the order of
+// expiry, and no more than requested. An operation on a counter at or after a hold's expiry removes the hold, so
+// the counter's own instant need not be compared. The parameters are $1–$2 shard and customer, $3 meter, $4
+// attribute, $5 the instant, $6–$7 the position, and $8 the number of rows.
 const openSQL = `
 WITH RECURSIVE m(meter) AS (
 	SELECT $3::integer
@@ -59,7 +59,7 @@ LEFT JOIN LATERAL (
 	SELECT body FROM receipts_2 WHERE shard = $1 AND customer = $2 AND key = o.key) r ON true
 ORDER BY o.expires_at, o.key`
 
-// Open returns a customer's open reservations, those that expire first at the front.
+// Open returns a customer's open reservations in the order of their expiry.
 func (e *Engine) Open(ctx context.Context, f OpenFilter) ([]OpenReservation, error) {
 	var expires int64
 	var key [16]byte

@@ -10,26 +10,26 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// What is done on locked rows, by the worker of the customer.
+// The customer's worker does the following operations on locked rows.
 
-// worker is the one that does a target's operations.
+// worker returns the worker that does a target's operations.
 func (e *Engine) worker(t *model.Target) *locked.Worker {
 	return e.workers[e.laneOf(t)]
 }
 
-// Refund gives units back; see locked.Refund.
+// Refund returns units; see locked.Refund.
 func (s Sender) Refund(ctx context.Context, r locked.Refund) (locked.Refunded, error) {
 	return s.engine.worker(r.Target).Refund(ctx, s.id, r)
 }
 
-// SetLevel sets what is held of a level meter; see locked.SetLevel.
+// SetLevel sets the level of a level meter; see locked.SetLevel.
 func (s Sender) SetLevel(ctx context.Context, t *model.Target, level int64) (model.Decision, error) {
 	d, err := s.engine.worker(t).SetLevel(ctx, s.id, t, level)
 	s.engine.count(&queue.Result{Decision: d, Err: err})
 	return d, err
 }
 
-// Reserve charges units until they are committed or given back; see locked.Reserve.
+// Reserve charges units until they are committed or released; see locked.Reserve.
 func (s Sender) Reserve(ctx context.Context, t *model.Target, cost, ttl int64, id model.ID) (locked.Reservation, error) {
 	done, err := s.engine.worker(t).Reserve(ctx, s.id, t, cost, ttl, id)
 	s.engine.count(&queue.Result{Decision: done.Decision, Err: err})
@@ -41,24 +41,24 @@ func (s Sender) Commit(ctx context.Context, t *model.Target, r locked.Reservatio
 	return s.engine.worker(t).Commit(ctx, s.id, t, r, cost)
 }
 
-// CommitOverrun books units that have been spent already; see locked.CommitOverrun.
+// CommitOverrun books units that were spent already; see locked.CommitOverrun.
 func (s Sender) CommitOverrun(ctx context.Context, t *model.Target, r locked.ReservationID, cost int64) (locked.Settled, error) {
 	return s.engine.worker(t).CommitOverrun(ctx, s.id, t, r, cost)
 }
 
-// Release gives a reservation back; see locked.Release.
+// Release releases a reservation; see locked.Release.
 func (s Sender) Release(ctx context.Context, t *model.Target, r locked.ReservationID) (locked.Settled, error) {
 	return s.engine.worker(t).Release(ctx, s.id, t, r)
 }
 
-// Expire takes off what has expired of the holds of a target's counters; see locked.Expire.
+// Expire removes the expired holds of a target's counters; see locked.Expire.
 func (e *Engine) Expire(ctx context.Context, t *model.Target) error {
 	return e.worker(t).Expire(ctx, t)
 }
 
-// Notify raises what customers' own counters have reached since their limits were edited; see
-// locked.Worker.Notify. Whoever's target is stale is left out: a newer change of it is to come. The error is
-// the first one.
+// Notify raises the thresholds that customers' own counters have reached since their limits were edited; see
+// locked.Worker.Notify. It skips stale targets, because a newer change of them will follow. It returns the first
+// error.
 func (e *Engine) Notify(ctx context.Context, targets []*model.Target) (first error) {
 	waiting := make([]func(context.Context) error, len(targets))
 	for i, t := range targets {
@@ -78,8 +78,8 @@ func (s Sender) Adjust(ctx context.Context, a locked.Adjustment) (locked.Adjuste
 	return s.engine.worker(a.Target).Adjust(ctx, s.id, a)
 }
 
-// Fence makes sure that what is charged to customers' own counters from now on is judged at an
-// instant or later; see locked.Fence. It returns an error or nil for each, in their order.
+// Fence ensures that hits charged to customers' own counters from now on are judged at an instant or later; see
+// locked.Fence. It returns an error or nil for each customer, in their order.
 func (e *Engine) Fence(ctx context.Context, fences []locked.Fence) []error {
 	type share struct {
 		fences []locked.Fence
@@ -103,8 +103,8 @@ func (e *Engine) Fence(ctx context.Context, fences []locked.Fence) []error {
 	return errs
 }
 
-// BringBack brings counters back that are ahead of the clock; see locked.Worker.BringBack. It returns
-// what became of each, in their order.
+// BringBack sets counters back that are ahead of the clock; see locked.Worker.BringBack. It returns the result
+// of each counter, in their order.
 func (e *Engine) BringBack(ctx context.Context, counters []locked.Ahead) []locked.Brought {
 	all := make([]locked.Brought, len(counters))
 	shares, places := make([][]locked.Ahead, len(e.workers)), make([][]int, len(e.workers))
@@ -120,8 +120,8 @@ func (e *Engine) BringBack(ctx context.Context, counters []locked.Ahead) []locke
 	return all
 }
 
-// ImportAll does imports, each for itself and those of one customer and meter in their
-// order. An error is one of locked.Import's.
+// ImportAll does each import separately. Imports of one customer and meter are done in their order. An error is
+// one of locked.Import's.
 func (s Sender) ImportAll(ctx context.Context, imports []locked.Import) []locked.Imported {
 	waiting := make([]func(context.Context, bool) locked.Imported, len(imports))
 	for i := range imports {
@@ -134,7 +134,7 @@ func (s Sender) ImportAll(ctx context.Context, imports []locked.Import) []locked
 	return results
 }
 
-// DecideTogether decides hits of whatever customers and meters, all or none; see
+// DecideTogether decides hits of any customers and meters and admits either all of them or none; see
 // locked.DecideTogether.
 func (s Sender) DecideTogether(ctx context.Context, hits []model.Hit) (results []model.Decision, together bool, err error) {
 	if len(hits) == 0 {

@@ -16,7 +16,7 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// Standing is how a target stands.
+// Standing is the state of a target.
 type Standing struct {
 	model.Decision               // of cost 0: its views say used, remaining and reset
 	PeriodStart, PeriodEnd int64 // the billing period that holds Now, µs, [start, end)
@@ -24,7 +24,7 @@ type Standing struct {
 	Now                    int64 // the reading of the customer's clock that all of it was judged at, µs
 }
 
-// Look judges a hit on what is stored and charges nothing (dry run, cost 0).
+// Look judges a hit on the stored counters and charges nothing, as for a dry run or a cost of 0.
 func (e *Engine) Look(ctx context.Context, t *model.Target, cost int64) (model.Decision, error) {
 	hits, r := []model.Hit{{Target: t, Cost: cost}}, make([]queue.Result, 1)
 	e.lookAll(ctx, hits, r)
@@ -32,7 +32,7 @@ func (e *Engine) Look(ctx context.Context, t *model.Target, cost int64) (model.D
 	return r[0].Decision, r[0].Err
 }
 
-// barLooks refuses looks as their hits would be. Other reads go on.
+// barLooks refuses looks as it would refuse their hits. Other reads continue.
 func barLooks(hits []model.Hit, results []queue.Result) {
 	for i := range hits {
 		if r := &results[i]; r.Err == nil {
@@ -41,8 +41,8 @@ func barLooks(hits []model.Hit, results []queue.Result) {
 	}
 }
 
-// lookAll looks for many hits with one statement, which reads each target once. Once nobody waits
-// any more it judges no further.
+// lookAll judges many hits with one statement, which reads each target once. When no caller waits any longer, it
+// stops.
 func (e *Engine) lookAll(ctx context.Context, hits []model.Hit, results []queue.Result) {
 	var targets []*model.Target
 	place := make(map[*model.Target]int, 1)
@@ -66,22 +66,22 @@ func (e *Engine) lookAll(ctx context.Context, hits []model.Hit, results []queue.
 	}
 }
 
-// Querier is a pool, or a transaction.
+// Querier is a pool or a transaction.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// A View is the database at one instant, for reads that are to agree with others of that instant.
+// A View is the database at one instant, for reads that must agree with other reads of that instant.
 type View struct {
 	From Querier // a transaction whose statements all see the same snapshot
 	Now  int64   // PostgreSQL's time, µs
-	// The billing period whose units are asked for, µs, [Start, End). End 0: that of each target.
+	// The billing period whose units are read, µs, [Start, End). If End is 0, each target's own period is read.
 	Start, End int64
 }
 
-// StandingsIn reads how several targets stand, counters and usage in one snapshot: the
-// units of a period are the very ones that the limits were charged with. It reads in a view, and
-// by itself without one.
+// StandingsIn reads the states of several targets, with counters and usage in one snapshot, so that the units of
+// a period are exactly the units that were charged to the limits. It reads in the given view, or by itself
+// without a view.
 func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Target) ([]Standing, error) {
 	standings := make([]Standing, len(targets))
 	stored, now, err := e.read(ctx, v, targets, func(i int, now int64) (start, end int64) {
@@ -107,12 +107,11 @@ func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Targ
 	return standings, nil
 }
 
-// A counter that is not there yet is untouched. All of it is one statement, and so one snapshot. $1–$4
-// key, $5–$6 the period whose usage is summed; an empty one sums nothing, and so does the counter of an
-// attribute's value. $7–$8 enclose the periods: by them PostgreSQL leaves out all other months before it
-// opens them. Arrays come in binary, in whatever mode the pool sends queries. The holds are of counters
-// that have any: for each list of limits an array, in binary, of how many limits, those, and of all their
-// holds the expiries, the instants and the costs.
+// A counter without a row is unused. The statement reads everything in one snapshot. The parameters are $1–$4
+// the keys, $5–$6 the period whose usage is summed, and $7–$8 the range that encloses all periods, by which
+// PostgreSQL skips all other months. The sum is 0 for an empty period and for the counter of an attribute value.
+// Arrays are sent in binary, whatever the pool's query mode. Counters with holds return a binary array for each
+// list of limits: the number of limits, the limits, and the expiries, instants and costs of their holds.
 const readSQL = `
 SELECT array_send(c.state), array_send(c.departed), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.total, 0),
        coalesce(c.generation, 0), ` + usage.PeriodUnits + `,
@@ -141,14 +140,14 @@ LEFT JOIN LATERAL (
 	  AND shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.period_start AND hour < i.period_end) a ON true
 ORDER BY n`
 
-// stored is a target's counters as readSQL returns them.
+// stored contains a target's counters as readSQL returns them.
 type stored struct {
 	rows []model.Row
 	used int64 // in the period asked for; the level of a level meter
 	bad  error // a row cannot be read
 }
 
-// hold has the counters of a level meter say what is held.
+// hold sets the held level of the counters of a level meter.
 func (s *stored) hold(t *model.Target, totals, generations []int64) {
 	if t.Level {
 		t.Levels(s.rows, model.LevelTotals(totals, generations))
@@ -156,8 +155,7 @@ func (s *stored) hold(t *model.Target, totals, generations []int64) {
 	}
 }
 
-// judge is the decision of the Go model on what is stored. What has expired of holds counts
-// no more, whoever looks.
+// judge returns the Go model's decision on the stored counters. Expired holds do not count, whoever reads them.
 func (s *stored) judge(t *model.Target, now, cost int64) (model.Decision, error) {
 	var newest int64
 	at := now
@@ -180,7 +178,7 @@ func (s *stored) judge(t *model.Target, now, cost int64) (model.Decision, error)
 	return model.Judge(t, s.rows, now, cost), nil
 }
 
-// readHolds takes apart what readSQL says of holds.
+// readHolds parses the holds that readSQL returns.
 func readHolds(raw []byte) (*model.Holds, error) {
 	var holds []model.Hold
 	for len(raw) > 0 {
@@ -198,7 +196,7 @@ func readHolds(raw []byte) (*model.Holds, error) {
 	return model.NewHolds(holds), nil
 }
 
-// now is PostgreSQL's time, µs.
+// now returns PostgreSQL's time, µs.
 func (e *Engine) now(ctx context.Context) (int64, error) {
 	now, err := e.options.Now(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -239,7 +237,7 @@ func scanCounter(r pgx.CollectableRow) (c readCounter, err error) {
 	return c, nil
 }
 
-// read reads the counters of targets, and what period says of each (nil: nothing).
+// read reads the counters of targets and, unless period is nil, the usage of the periods that period returns.
 func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, period func(i int, now int64) (start, end int64)) ([]stored, int64, error) {
 	from, tries := Querier(e.options.Pool), e.readTries
 	var now int64
@@ -302,7 +300,7 @@ func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, per
 	return all, now, nil
 }
 
-// newest is the number of the database's newest change.
+// newest returns the number of the database's newest change.
 func (e *Engine) newest(ctx context.Context, from Querier, tries int) (int64, error) {
 	all, err := collect(ctx, from, tries, pgx.RowTo[int64], `SELECT number FROM change_number WHERE one`)
 	if err != nil {
@@ -311,17 +309,17 @@ func (e *Engine) newest(ctx context.Context, from Querier, tries int) (int64, er
 	return all[0], nil
 }
 
-// malformed is what is told of a counter whose row cannot be read. The log names the counter.
+// malformed is the error for a counter whose row cannot be read. The log names the counter.
 func (e *Engine) malformed(key model.CounterKey, err error) error {
 	e.options.Log.Error("a counter cannot be read", "customer_id", key.Customer, "meter_id", key.Meter, "attribute", key.Attribute, "error", err)
 	return fmt.Errorf("%w: %w", session.ErrInternal, err)
 }
 
-// UsageHour is one hour, finished or running, of a customer's meter. Admitted is exact,
-// denied a statistic; both in units.
+// UsageHour is one finished or running hour of a customer's meter. Admitted is exact and denied is a statistic;
+// both are in units.
 type UsageHour struct{ Start, Admitted, Denied int64 }
 
-// One statement, one snapshot: an hour that is being moved counts once.
+// Because this is one statement, it reads one snapshot, and an hour that is being moved counts once.
 const usageSQL = `
 SELECT hour, greatest(-9223372036854775807, least(9223372036854775807, sum(admitted)))::bigint, least(sum(denied), 9223372036854775807)::bigint
 FROM (
@@ -337,13 +335,13 @@ FROM (
 ) h
 GROUP BY hour ORDER BY hour LIMIT $6`
 
-// Usage returns the hours that start in [from, to) µs, ascending, the running one
-// included, at most limit of them; hours in which nothing happened are left out.
+// Usage returns at most limit hours that start in [from, to) µs, ascending and including the running hour. It
+// leaves out hours without usage.
 func (e *Engine) Usage(ctx context.Context, customer int64, meter int32, from, to int64, limit int) ([]UsageHour, error) {
 	return collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[UsageHour], usageSQL, model.Shard(customer), customer, meter, from, to, limit)
 }
 
-// Archive says which hours were taken out. Ask for it after the hours that it may explain.
+// Archive returns the archived time spans. Read it after the hours that it may explain.
 func (e *Engine) Archive(ctx context.Context) (usage.Archive, error) {
 	all, err := collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[usage.Archive], usage.ArchiveSQL)
 	if err != nil {
@@ -352,9 +350,8 @@ func (e *Engine) Archive(ctx context.Context) (usage.Archive, error) {
 	return all[0], nil
 }
 
-// collect runs a query that only reads. After a restart of the server each connection of
-// a pool fails once; that is worth another try, and a read may always have one.
-// Errors: ErrUnavailable in an outage, ErrNoSession, ErrBusy when statements took too long or
+// collect runs a query that only reads. After a restart of the server, each connection of a pool fails once, so
+// collect tries again. Errors: ErrUnavailable in an outage, ErrNoSession, ErrBusy if statements took too long or
 // ctx ended, else ErrInternal.
 func collect[T any](ctx context.Context, from Querier, tries int, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
 	for range tries {

@@ -11,32 +11,32 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// maxRefusals bounds the rows of refusals gathered between two writes.
+// maxRefusals bounds the number of refusal rows that are collected between two writes.
 const maxRefusals = 10_000
 
 const minute = int64(60e6)
 
-// minuteKey names a minute, by its start, of an hour of a customer's meter. An hour may begin
-// within a minute.
+// minuteKey identifies a minute by its start, within an hour of a customer's meter. An hour may begin within a
+// minute.
 type minuteKey struct {
 	model.HourKey
 	minute int64
 }
 
-// refusedMinute is what was refused in a minute.
+// refusedMinute contains the refused hits of a minute.
 type refusedMinute struct {
 	units  int64
 	limits []limitRefusals
 
-	// Of the last hit: what it was judged by, and which of the limits it counted in. A later hit
-	// of the same cost on the same row is refused by the same limits, before until.
+	// The last hit's cost, row and refusing limits. A later hit of the same cost on the same row is refused by
+	// the same limits before until.
 	target        *model.Target
 	cost, version int64
 	until         int64
 	refusing      uint64
 }
 
-// limitRefusals is what one limit refused.
+// limitRefusals contains the refusals of one limit.
 type limitRefusals struct {
 	limit       string
 	first, last int64 // instants of hits, µs
@@ -44,8 +44,8 @@ type limitRefusals struct {
 	admits      int64 // when the last hit would have been admitted, µs; model.Never
 }
 
-// count adds a refused hit to what each of the limits that refused it has refused. free is how
-// many limits may be added. It returns how many were, and whether some did not fit.
+// count adds a refused hit to each limit that refused it. free is the number of limits that may be added. count
+// returns the number of added limits, and whether some limits did not fit.
 func (m *refusedMinute) count(d *model.Decision, free int) (added int, over bool) {
 	if d.Target == m.target && d.Cost == m.cost && d.OneVersion() == m.version && d.At < m.until {
 		for i := range m.limits {
@@ -84,11 +84,11 @@ func (m *refusedMinute) count(d *model.Decision, free int) (added int, over bool
 	return added, over
 }
 
-// maxOfMinute is how many limits may refuse in a minute: a plan has 20 on a meter, and may be
-// changed meanwhile.
+// maxOfMinute is the number of limits that may refuse hits in a minute. A plan has at most 20 limits on a meter
+// and may change within the minute.
 const maxOfMinute = 64
 
-// of is the place of a limit, or the place after all when there is none.
+// of returns the index of a limit, or the length of the list if the limit is not in it.
 func (m *refusedMinute) of(limit string) int {
 	for n := range m.limits {
 		if m.limits[n].limit == limit {
@@ -103,10 +103,10 @@ func (r *limitRefusals) add(d *model.Decision) {
 	r.units += min(d.Cost, math.MaxInt64-r.units)
 }
 
-// floorMod is a modulo b, from 0 on.
+// floorMod returns a modulo b, which is never negative.
 func floorMod(a, b int64) int64 { return (a%b + b) % b }
 
-// The rows come in the order of their key, so that two nodes never deadlock. Each is in one statement once.
+// The rows are in the order of their key, so that two nodes never deadlock. A statement contains each row once.
 const refuseSQL = `
 INSERT INTO refusals AS r (shard, customer, meter, minute, limit_name, first_at, last_at, units, admits_at, written_at)
 SELECT shard, customer, meter, minute, limit_name, first_at, last_at, units, nullif(admits_at, -1), $10::bigint
@@ -118,7 +118,7 @@ ON CONFLICT (shard, customer, meter, minute, limit_name) DO UPDATE SET
 	admits_at = CASE WHEN excluded.last_at >= r.last_at THEN excluded.admits_at ELSE r.admits_at END,
 	written_at = greatest(r.written_at, excluded.written_at)`
 
-// refusalRow is a row of refusals.
+// refusalRow is a row of the table refusals.
 type refusalRow struct {
 	minuteKey
 	*limitRefusals
@@ -147,7 +147,7 @@ func (d *denials) writeRefusals(ctx context.Context, rows []refusalRow) error {
 	return err
 }
 
-// sortedRefusals are the rows in the order of their key. The minutes of two hours may be one.
+// sortedRefusals returns the rows in the order of their key. Two hours may share a minute.
 func sortedRefusals(m map[minuteKey]*refusedMinute) []refusalRow {
 	var rows []refusalRow
 	for key, of := range m {
@@ -173,7 +173,7 @@ func compareRefusals(a, b *refusalRow) int {
 	), cmp.Compare(a.limit, b.limit))
 }
 
-// join adds more of the same limit and minute.
+// join adds another row of the same limit and minute.
 func (r *limitRefusals) join(other *limitRefusals) {
 	if other.last >= r.last {
 		r.admits = other.admits
@@ -182,18 +182,18 @@ func (r *limitRefusals) join(other *limitRefusals) {
 	r.units += min(other.units, math.MaxInt64-r.units)
 }
 
-// RefusalPeriod is a time in which a limit refused hits in every minute.
+// RefusalPeriod is a period in which a limit refused hits in every minute.
 type RefusalPeriod struct {
 	Limit    string
 	Meter    int32
 	From, To int64 // the first and the last hit that it refused, µs
 	Units    int64 // that were refused, up to 2⁶³−1
-	// Admits is when the last of them would have been admitted, µs, if nothing else had happened;
-	// nil: never.
+	// Admits is the instant at which the last of the hits would have been admitted, µs, if nothing else had
+	// happened. Nil means never.
 	Admits *int64
 }
 
-// RefusalFilter chooses a customer's refusal periods.
+// RefusalFilter selects refusal periods of a customer.
 type RefusalFilter struct {
 	Customer int64
 	Meter    int32          // 0: of all meters
@@ -202,9 +202,9 @@ type RefusalFilter struct {
 	Most     int
 }
 
-// A minute that follows another of the same limit has the same difference between its start and
-// its place in the list. $1–$2 shard and customer, $3 meter, $4–$5 the hits, $6–$8 where to go on,
-// $9 how many.
+// Consecutive minutes of one limit have the same difference between their start and their place in the list. The
+// parameters are $1–$2 shard and customer, $3 meter, $4–$5 the hits, $6–$8 the position, and $9 the number of
+// rows.
 const refusalPeriodsSQL = `
 SELECT limit_name, meter, min(first_at) AS from_at, max(last_at), least(sum(units), 9223372036854775807)::bigint,
 	(array_agg(admits_at ORDER BY minute DESC))[1]
@@ -215,7 +215,7 @@ GROUP BY limit_name, meter, period
 HAVING (-min(first_at), meter, limit_name) > (-$6::bigint, $7::integer, $8::text)
 ORDER BY from_at DESC, meter, limit_name LIMIT $9`
 
-// RefusalPeriods returns when a customer's limits refused hits, the newest first.
+// RefusalPeriods returns the periods in which a customer's limits refused hits, the newest first.
 func (e *Engine) RefusalPeriods(ctx context.Context, f RefusalFilter) ([]RefusalPeriod, error) {
 	after := RefusalPeriod{From: math.MaxInt64}
 	if f.After != nil {

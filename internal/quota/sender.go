@@ -10,21 +10,21 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// Sender decides hits and does operations, as the Engine does, for one sender. Its requests wait
-// in a line of their own.
+// Sender decides hits and does operations like the Engine, on behalf of one sender. Its requests wait in a queue
+// of their own.
 type Sender struct {
 	engine *Engine
 	id     queue.SenderID
 }
 
-// From is the sender of a name.
+// From returns the sender of a name.
 func (e *Engine) From(id queue.SenderID) Sender { return Sender{engine: e, id: id} }
 
-// Decide admits and charges one hit, or refuses it and charges nothing.
+// Decide admits and charges one hit, or refuses the hit and charges nothing.
 //
-// Errors: ErrShare, ErrBusy, ErrUnavailable, ErrNoSession, ErrInternal, ErrStopped, *StaleError and
-// what the target is barred by, nothing was charged; ErrOutcomeUnknown, also when ctx ended after
-// the hit was sent.
+// If the error is ErrShare, ErrBusy, ErrUnavailable, ErrNoSession, ErrInternal, ErrStopped, a *StaleError or the
+// error that bars the target, nothing was charged. ErrOutcomeUnknown, which Decide also returns if ctx ended
+// after the hit was sent, means that the hit may have been charged.
 func (s Sender) Decide(ctx context.Context, t *model.Target, cost int64) (model.Decision, error) {
 	e := s.engine
 	if cost == 0 {
@@ -54,14 +54,13 @@ func (s Sender) Decide(ctx context.Context, t *model.Target, cost int64) (model.
 	return r.Decision, r.Err
 }
 
-// DecideAll decides many hits, each for itself; those on the same counters as if they came
-// one after the other. A look sees what the hits before it were charged.
-// One with an ID that was admitted before is replayed, charged once; its errors are also
-// ErrOtherPayload, ErrRefunded and ErrUnderWay. An overrun is always charged. A hit on a level meter
-// changes what is held; only the worker does that.
+// DecideAll decides many hits independently. Hits on the same counters are decided as if they came one after the
+// other, and a look includes the charges of the hits before it. A hit with an ID that was admitted before is
+// replayed and charged once. Its errors may also be ErrOtherPayload, ErrRefunded and ErrUnderWay. An overrun is
+// always charged. A hit on a level meter changes the held level, which only the worker does.
 func (s Sender) DecideAll(ctx context.Context, hits []model.Hit) []queue.Result {
 	e, results := s.engine, make([]queue.Result, len(hits))
-	// All of them in one way, or those on one counter would not come in their order.
+	// All hits are sent the same way, because hits on one counter would otherwise lose their order.
 	decide := s.decideMany
 	if slices.ContainsFunc(hits, func(h model.Hit) bool { return (h.ID.Given() || h.Overrun || h.Target.Level) && !h.Looks() }) {
 		decide = s.decideManyOnce
@@ -95,7 +94,7 @@ func (s Sender) decideManyOnce(ctx context.Context, hits []model.Hit, results []
 	}
 }
 
-// decideMany hands hits to their lanes all at once, and waits until the last one is decided.
+// decideMany sends all hits to their lanes at once and waits for the last decision.
 func (s Sender) decideMany(ctx context.Context, hits []model.Hit, results []queue.Result) {
 	e, together, done := s.engine, new(atomic.Int32), make(chan struct{}, 1)
 	together.Store(1) // for itself, until all are on their way
@@ -146,13 +145,13 @@ func (s Sender) decideMany(ctx context.Context, hits []model.Hit, results []queu
 	}
 }
 
-// laneOf is the lane of a target's customer, and the worker: there are as many.
+// laneOf returns the index of a customer's lane and worker. There are as many workers as lanes.
 func (e *Engine) laneOf(t *model.Target) int {
 	return int(model.Shard(t.Counters[0].Key.Customer)) % len(e.lanes)
 }
 
-// memoryNow is the instant at which hits may be refused from memory; ok is false while none
-// may. Without a clock none is; the lane says what is wrong.
+// memoryNow returns the instant at which hits may be refused from memory. ok is false if no hit may be. Without
+// a clock no hit is refused from memory, and the lane reports the error.
 func (e *Engine) memoryNow(ctx context.Context) (now int64, ok bool) {
 	if !e.options.MemoryUsable() {
 		return 0, false
@@ -161,7 +160,7 @@ func (e *Engine) memoryNow(ctx context.Context) (now int64, ok bool) {
 	return now, err == nil
 }
 
-// refuse refuses a hit from memory, if that can.
+// refuse refuses a hit from memory if the memory allows it.
 func (e *Engine) refuse(t *model.Target, now, cost int64) (model.Decision, bool) {
 	d, ok := e.node.Memory.Refuse(t, now, cost)
 	if ok {
@@ -171,8 +170,8 @@ func (e *Engine) refuse(t *model.Target, now, cost int64) (model.Decision, bool)
 	return d, ok
 }
 
-// count adds a decision to the totals, and a refusal to the statistic of denials. A replay was
-// counted when it was decided.
+// count adds a decision to the totals, and a refusal to the statistic of denials. A replayed hit was counted
+// when it was decided.
 func (e *Engine) count(r *queue.Result) {
 	switch {
 	case r.Err != nil || r.Decision.Replayed:

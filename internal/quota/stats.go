@@ -2,7 +2,7 @@ package quota
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Stats are totals since the engine started.
+// Stats are the totals since the start of the engine.
 type Stats struct {
 	FromMemory       int64 // refusals answered without a statement
 	Batches, Batched int64 // round trips for hits, and the hits that they were to charge
@@ -45,5 +45,5 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Collectors are the engine's histograms, for a registry.
+// Collectors returns the engine's histograms for a registry.
 func (e *Engine) Collectors() []prometheus.Collector { return e.node.Metrics.Collectors() }

@@ -9,7 +9,7 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// versionsSQL looks each counter up by its key.
+// versionsSQL reads each counter by its key.
 const versionsSQL = `
 SELECT coalesce(c.version, 0)
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) WITH ORDINALITY AS i(shard, customer, meter, attribute, n)
@@ -19,8 +19,8 @@ LEFT JOIN LATERAL (
 	OFFSET 0) c ON true
 ORDER BY n`
 
-// Versions reads the versions of counters with one statement: each charge makes a counter's one
-// more. A counter that is not there has 0. Pages watch them.
+// Versions reads the versions of counters with one statement. Each charge increments the version of its counter,
+// and a counter without a row has version 0. Pages watch the versions.
 func (e *Engine) Versions(ctx context.Context, counters []model.CounterKey) ([]int64, error) {
 	shards, customers := make([]int16, len(counters)), make([]int64, len(counters))
 	meters, attributes := make([]int32, len(counters)), make([]string, len(counters))

@@ -1,9 +1,9 @@
-// Package web owns the pages. It assembles the rooms below it, and contains their templates and assets. The
-// pages have no rules about limits or money of their own. They request all data from the API within the process.
-// Therefore their numbers, errors and field names are those of the API, and their changes are recorded like
-// changes by requests.
+// Package web owns the web pages: it combines the packages below it and contains their templates and assets. The
+// pages have no rules for limits or money of their own, because every page gets its data from the API within the
+// process. Therefore numbers, errors and field names are the same as in the API, and changes are recorded in the
+// audit log like changes by requests.
 //
-// No page changes anything in a GET. Every response forbids scripts and styles from other sites.
+// A GET request never changes anything. Every response forbids scripts and styles from other sites.
 package web
 
 import (
@@ -18,13 +18,13 @@ import (
 //go:embed templates assets
 var files embed.FS
 
-// Pages serves all pages. It is safe for concurrent use.
+// A Pages serves all pages. It is safe for concurrent use.
 type Pages struct {
 	*page.Site
 	*portal.Portal
 }
 
-// New returns the pages. It starts nothing; call Run for that.
+// New returns the pages. It starts nothing in the background; Run does.
 func New(o page.Options, w portal.Watcher) (*Pages, error) {
 	site, err := page.New(o, files, admin.Functions)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"syscall"
 )
 
-// private are addresses of networks that are not the internet's. A setting allows them. Benchmarks of networks
-// (198.18.0.0/15, 2001:2::/48) use theirs like private ones.
+// private lists the address ranges of private networks, which a setting allows. Networks for benchmarks
+// (198.18.0.0/15, 2001:2::/48) are treated like private networks.
 var private = prefixes(
 	"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "::1/128", "fc00::/7", "100.64.0.0/10", "198.18.0.0/15", "2001:2::/48",
 )
 
-// never are addresses that no webhook has: addresses of the link, at which clouds have their metadata, addresses
-// of groups, and those that IANA's special-purpose registries keep for other uses. The registries are
+// never lists the ranges in which no webhook may be: link-local addresses, at which clouds serve their metadata,
+// multicast addresses, and ranges that IANA's special-purpose registries reserve. The registries are
 // https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry.
 var never = prefixes(
 	"0.0.0.0/8", "::/128", "169.254.0.0/16", "fe80::/10", "fec0::/10", "fd00:ec2::/32", "100.100.100.200/32", "192.0.0.0/24", "168.63.129.16/32",
@@ -25,24 +25,26 @@ var never = prefixes(
 	"5f00::/16", // segment routing
 )
 
-// protocols are addresses for protocols of the IETF, such as Teredo, which hides an IPv4 address. Of them only those
-// of reachable may be reached from everywhere; ORCHIDv2's (2001:20::/28) are names and no places.
+// protocols is the range for IETF protocols, such as Teredo, whose addresses contain an IPv4 address. Only the
+// ranges in reachable are globally reachable. ORCHIDv2 (2001:20::/28) contains identifiers that cannot be
+// routed.
 var (
 	protocols = netip.MustParsePrefix("2001::/23")
 	reachable = prefixes("2001:1::1/128", "2001:1::2/128", "2001:1::3/128", "2001:3::/32", "2001:4:112::/48", "2001:30::/28")
 )
 
-// global is what is assigned as global unicast in IPv6; all else is kept for later.
+// global is the range that is assigned as global unicast in IPv6. All other ranges are reserved.
 var global = netip.MustParsePrefix("2000::/3")
 
-// tunnels are addresses that hold an IPv4 address, and at which byte.
+// tunnels lists the ranges whose addresses contain an IPv4 address, with the offset of the IPv4 address in
+// bytes.
 var tunnels = map[netip.Prefix]int{
 	netip.MustParsePrefix("64:ff9b::/96"): 12, // NAT64
 	netip.MustParsePrefix("2002::/16"):    2,  // 6to4
 }
 
-// isatap reports whether an address has an interface identifier of ISATAP: it leads to the IPv4 address in its
-// last bytes, whatever its prefix is.
+// isatap reports whether an address has an ISATAP interface identifier. Such an address leads to the IPv4
+// address in its last bytes, whatever the prefix is.
 func isatap(a netip.Addr) bool {
 	bytes := a.As16()
 	return a.Is6() && bytes[8]&^2 == 0 && bytes[9] == 0 && bytes[10] == 0x5e && bytes[11] == 0xfe
@@ -64,8 +66,8 @@ func within(a netip.Addr, all []netip.Prefix) bool {
 	return false
 }
 
-// allowed says why an address must not be dialled. plain: without TLS, which only this machine may be.
-// privately: a setting allows private addresses.
+// allowed returns an error if an address must not be dialled. plain means a connection without TLS, which is
+// allowed to this machine only. privately means that the settings allow private addresses.
 func allowed(a netip.Addr, plain, privately bool) error {
 	a = a.Unmap().WithZone("")
 	switch inside, holds := embedded(a); {
@@ -85,7 +87,7 @@ func allowed(a netip.Addr, plain, privately bool) error {
 	return nil
 }
 
-// embedded is the IPv4 address that an IPv6 one leads to.
+// embedded returns the IPv4 address to which an IPv6 address leads.
 func embedded(a netip.Addr) (inside netip.Addr, holds bool) {
 	for p, at := range tunnels {
 		if p.Contains(a) {
@@ -96,7 +98,7 @@ func embedded(a netip.Addr) (inside netip.Addr, holds bool) {
 	return inside, false
 }
 
-// control is net.Dialer's Control. It sees the address that is connected to, after names were looked up.
+// control is a net.Dialer.Control. It checks the address of the connection after the name was resolved.
 func control(plain, privately bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)

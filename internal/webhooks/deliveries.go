@@ -44,8 +44,8 @@ func isEvent(position string) bool {
 	return err == nil && id > 0 && strconv.FormatInt(id, 10) == position
 }
 
-// Deliveries returns what was sent to a webhook and what waits, the newest event first. Errors:
-// ErrUnknown, model.FieldErrors for a wrong page.
+// Deliveries returns the past and pending deliveries of a webhook, the newest event first. Errors: ErrUnknown,
+// and model.FieldErrors for a wrong page.
 func (ws *Webhooks) Deliveries(ctx context.Context, id string, page plans.Page) (*plans.List[Delivery], error) {
 	limit, position, err := store.OpenPage(page, kindDeliveries, isEvent)
 	if err != nil {
@@ -78,7 +78,7 @@ func (ws *Webhooks) Deliveries(ctx context.Context, id string, page plans.Page) 
 	return store.Paged(found, limit, kindDeliveries, func(d Delivery) string { return strconv.FormatInt(d.Event, 10) }), nil
 }
 
-// maxReplay bounds how many events one replay sends.
+// maxReplay bounds the number of events of one replay.
 const maxReplay = 100_000
 
 const lockWebhook = `SELECT` + columns + `FROM webhooks WHERE id = $1 FOR UPDATE`
@@ -86,7 +86,7 @@ const lockWebhook = `SELECT` + columns + `FROM webhooks WHERE id = $1 FOR UPDATE
 const countReplay = `
 	SELECT count(*) FROM (SELECT FROM events WHERE numbered_at >= $1 AND numbered_at < $2 AND ($3::text[] = '{}' OR type = ANY ($3)) LIMIT $4) e`
 
-// replayEvents leaves alone what waits anyway: somebody may be sending it.
+// replayEvents skips pending deliveries, because a node may be sending them.
 const replayEvents = `
 	INSERT INTO deliveries AS d (event, webhook, since, due_at)
 	SELECT id, $4, clock_timestamp(), clock_timestamp() FROM events
@@ -95,8 +95,8 @@ const replayEvents = `
 		SET state = 'waiting', attempts = 0, since = excluded.since, due_at = excluded.due_at, status = NULL, error = NULL
 		WHERE d.state <> 'waiting'`
 
-// Replay sends the events again that were shown in [from, to), µs of the database's clock: also those
-// that were delivered, and those from before there was the webhook. It returns how many. Errors:
+// Replay sends the events again that were shown in [from, to), µs of the database's clock. It includes events
+// that were delivered already, and events from before the webhook was created. It returns their number. Errors:
 // ErrUnknown, ErrDisabled, ErrReplay.
 func (ws *Webhooks) Replay(ctx context.Context, id string, from, to int64) (again int64, err error) {
 	err = ws.write(ctx, func(ctx context.Context, tx pgx.Tx) error {

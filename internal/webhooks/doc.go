@@ -1,11 +1,11 @@
-// Package webhooks sends events to URLs, signed as Standard Webhooks say.
+// Package webhooks sends events to URLs, signed as the Standard Webhooks specification requires.
 //
-// Which event is to be sent where is a row of deliveries. It is written in the transaction that gives the
-// event its id, so no crash loses it. A Sender of each node takes rows that are due, by a lease: a node
-// that is killed leaves rows that others take when the lease is over. So an event is sent at least
-// once, always under its own id.
+// A delivery is a row that names an event and a webhook. The transaction that assigns the event's id inserts the
+// row, so that no crash loses a delivery. A Sender on each node leases rows that are due. If a node is killed,
+// other nodes take its rows when the lease expires. Therefore each event is sent at least once, always under the
+// same id.
 //
-// A URL is somebody else's. Addresses are checked when they are dialled, whatever the name meant before.
-// No redirect is followed, little is read of an answer, and each webhook has few sends under way, so that
-// one that stalls keeps no other waiting.
+// A URL belongs to somebody else. The sender checks each address when it dials the address, whatever the name
+// resolved to before. It follows no redirect and reads little of an answer. Each webhook has few concurrent
+// sends, so that a stalled webhook does not delay the others.
 package webhooks

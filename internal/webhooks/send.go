@@ -18,18 +18,19 @@ import (
 )
 
 const (
-	// maxAnswer is what is read of an answer's body, bytes. A connection of which more comes is closed.
+	// maxAnswer is the number of bytes that are read of an answer's body. A connection that sends more is
+	// closed.
 	maxAnswer = 16 << 10
-	// maxAnswerHead bounds an answer's head.
+	// maxAnswerHead bounds the head of an answer, in bytes.
 	maxAnswerHead = 32 << 10
-	// idle is how long a connection is kept for the next event.
+	// idle is the time for which an unused connection is kept.
 	idle = 30 * time.Second
-	// maxError is how much is kept of an error, bytes.
+	// maxError is the number of bytes that are stored of an error.
 	maxError = 300
 )
 
-// newClient makes a client for a webhook's URL. plain: without TLS, to this machine. privately: private
-// addresses are allowed, too. within bounds an attempt.
+// newClient returns a client for a webhook's URL. plain means a connection without TLS, to this machine only.
+// privately means that private addresses are allowed. within bounds an attempt.
 func newClient(plain, privately bool, within time.Duration) *http.Client {
 	dialer := &net.Dialer{Timeout: within, Control: control(plain, privately)}
 	return &http.Client{
@@ -43,7 +44,8 @@ func newClient(plain, privately bool, within time.Duration) *http.Client {
 	}
 }
 
-// clients are those of a node. Without TLS a client of its own dials this machine alone.
+// clients are the HTTP clients of a node. Requests without TLS have a separate client, which dials this machine
+// only.
 type clients struct {
 	tls, plain *http.Client
 	within     time.Duration
@@ -53,19 +55,19 @@ func newClients(privately bool, within time.Duration) *clients {
 	return &clients{newClient(false, privately, within), newClient(true, privately, within), within}
 }
 
-// closeIdle closes connections that wait for a next event.
+// closeIdle closes unused connections.
 func (c *clients) closeIdle() {
 	c.tls.CloseIdleConnections()
 	c.plain.CloseIdleConnections()
 }
 
-// outcome is what became of an attempt.
+// outcome is the result of an attempt.
 type outcome struct {
 	status int    // of the answer; 0: there was none
 	failed string // why it failed; "": it was a 2xx
 }
 
-// sign is the header webhook-signature: one signature by each secret.
+// sign returns the header webhook-signature, which contains one signature for each secret.
 func sign(secrets [][]byte, id string, at time.Time, body []byte) (string, error) {
 	var all []string
 	for _, secret := range secrets {
@@ -82,7 +84,7 @@ func sign(secrets [][]byte, id string, at time.Time, body []byte) (string, error
 	return strings.Join(all, " "), nil
 }
 
-// post sends a body once, and waits for the answer for within at most.
+// post sends a body once, and waits at most within for the answer.
 func (c *clients) post(ctx context.Context, to string, secrets [][]byte, id string, at time.Time, body []byte) outcome {
 	ctx, cancel := context.WithTimeout(ctx, c.within)
 	defer cancel()
@@ -111,7 +113,7 @@ func (c *clients) post(ctx context.Context, to string, secrets [][]byte, id stri
 		return outcome{failed: failure(err)}
 	}
 	defer response.Body.Close()
-	// What is read to its end leaves the connection for the next event. Nobody asks what it says.
+	// The body is read to its end so that the connection can be reused. Its content does not matter.
 	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)
 	switch code := response.StatusCode; {
 	case code >= 200 && code < 300:
@@ -123,8 +125,8 @@ func (c *clients) post(ctx context.Context, to string, secrets [][]byte, id stri
 	}
 }
 
-// failure is an error as it is kept: short, and valid text. The webhook's own URL is not in it, and neither is
-// the address of the resolver that this host asks.
+// failure returns the text of an error that is stored: short, valid UTF-8, and without the webhook's URL and the
+// address of the host's resolver.
 func failure(err error) string {
 	if of := (*net.DNSError)(nil); errors.As(err, &of) {
 		switch name := strconv.Quote(of.Name); {

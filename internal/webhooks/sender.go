@@ -22,19 +22,19 @@ import (
 
 const (
 	lookEvery = 250 * time.Millisecond
-	// perWebhook is how many sends to one webhook a node has under way.
+	// perWebhook is the number of concurrent sends of a node to one webhook.
 	perWebhook = 8
-	// retried is how long a delivery is tried again. After disabledAfter in which a webhook took nothing
-	// it is disabled, when the next delivery dies.
+	// retried is the time for which a delivery is retried. If a webhook has accepted nothing for disabledAfter,
+	// it is disabled when its next delivery is given up.
 	retried, disabledAfter = 24 * time.Hour, 5 * 24 * time.Hour
 )
 
-// pauses are those before the next attempts. The last one goes on.
+// pauses are the pauses before the next attempts. The last pause is repeated.
 var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour}
 
 func pauseAfter(attempts int) time.Duration { return pauses[min(max(attempts, 1), len(pauses))-1] }
 
-// Sender sends what is due. All nodes run one, on the same database.
+// Sender sends deliveries that are due. All nodes run a Sender on the same database.
 type Sender struct {
 	webhooks *Webhooks
 	clients  *clients
@@ -52,8 +52,8 @@ type Sender struct {
 	delivered, failed, dead atomic.Int64
 }
 
-// NewSender returns a Sender. now is the database's time, µs since the Unix epoch. A nil log is
-// slog.Default.
+// NewSender returns a Sender. now returns the database's time, µs since the Unix epoch. If log is nil, the
+// Sender logs to slog.Default.
 func NewSender(webhooks *Webhooks, now func(context.Context) (int64, error), log *slog.Logger) *Sender {
 	if log == nil {
 		log = slog.Default()
@@ -64,12 +64,14 @@ func NewSender(webhooks *Webhooks, now func(context.Context) (int64, error), log
 	}
 }
 
-// Sent is how many attempts of this node were taken, how many failed, and how many deliveries died.
+// Sent returns how many attempts of this node were accepted and how many failed, and how many deliveries were
+// given up.
 func (s *Sender) Sent() (delivered, failed, dead int64) {
 	return s.delivered.Load(), s.failed.Load(), s.dead.Load()
 }
 
-// Run sends until ctx ends. What is under way then is broken off, and sent again later.
+// Run sends deliveries until ctx ends. It then aborts the sends that are in progress, which are sent again
+// later.
 func (s *Sender) Run(ctx context.Context) {
 	looks := upkeep.Repeated{
 		Log: s.log, First: lookEvery, Pause: 0, Do: s.turn,
@@ -82,8 +84,8 @@ func (s *Sender) Run(ctx context.Context) {
 	s.clients.closeIdle()
 }
 
-// turn notes what became of what was sent, takes what is due and begins to send it. Then it waits for the
-// next look, or for a send to end.
+// turn records the outcomes of finished sends, leases deliveries that are due and begins to send them. It then
+// waits until a send ends or the next turn is due.
 func (s *Sender) turn(ctx context.Context) error {
 	s.note(context.WithoutCancel(ctx))
 	err := s.begin(ctx)
@@ -104,7 +106,7 @@ func (s *Sender) turn(ctx context.Context) error {
 	return err
 }
 
-// taken is a delivery that this node has the lease of.
+// taken is a delivery that this node has leased.
 type taken struct {
 	Webhook   string
 	URL       string
@@ -115,8 +117,8 @@ type taken struct {
 	outcome
 }
 
-// loosely runs do in a transaction that need not outlive a crash of the server: what it loses is sent again.
-// So nothing waits for the disk.
+// loosely runs do in a transaction that need not survive a crash of the server, so that the commit does not wait
+// for the disk. If the transaction is lost, its deliveries are sent again.
 func (s *Sender) loosely(ctx context.Context, do func(tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.webhooks.step())
 	defer cancel()
@@ -128,8 +130,8 @@ func (s *Sender) loosely(ctx context.Context, do func(tx pgx.Tx) error) error {
 	}))
 }
 
-// takeDue takes some of each webhook, so that none with many keeps others waiting. Rows that another
-// node is taking are left to it.
+// takeDue leases a few deliveries of each webhook, so that a webhook with many deliveries does not delay the
+// others. It skips rows that another node is leasing.
 const takeDue = `
 	WITH due AS (
 		SELECT d.event, d.webhook FROM webhooks w
@@ -145,7 +147,7 @@ const takeDue = `
 		e.id, e.type, e.at, c.key, e.test_clock, e.data
 	FROM leased l JOIN webhooks w ON w.id = l.webhook JOIN events e ON e.id = l.event LEFT JOIN customers c ON c.id = e.customer`
 
-// begin takes what is due and begins to send it.
+// begin leases deliveries that are due and begins to send them.
 func (s *Sender) begin(ctx context.Context) error {
 	var ids []string
 	var sends []int
@@ -180,7 +182,8 @@ func (s *Sender) take(ctx context.Context, ids []string, sends []int) (due []tak
 	return due, err
 }
 
-// send sends a delivery, and has its outcome noted. Where it has none, its lease ends and it is sent again.
+// send sends a delivery and queues its outcome. If there is no outcome, the lease expires and the delivery is
+// sent again.
 func (s *Sender) send(ctx context.Context, d *taken) {
 	known := s.post(ctx, d)
 	s.mu.Lock()
@@ -193,14 +196,14 @@ func (s *Sender) send(ctx context.Context, d *taken) {
 	s.awake()
 }
 
-// leave has deliveries no more under way. The caller holds the lock.
+// leave removes deliveries from the sends in progress. The caller holds the lock.
 func (s *Sender) leave(webhook string, n int) {
 	if s.underWay[webhook] -= n; s.underWay[webhook] == 0 {
 		delete(s.underWay, webhook)
 	}
 }
 
-// awake has the next turn begin.
+// awake starts the next turn.
 func (s *Sender) awake() {
 	select {
 	case s.wake <- struct{}{}:
@@ -208,7 +211,7 @@ func (s *Sender) awake() {
 	}
 }
 
-// post sends a delivery. It reports whether anybody knows what became of it.
+// post sends a delivery, and reports whether the outcome is known.
 func (s *Sender) post(ctx context.Context, d *taken) (known bool) {
 	at, err := s.now(ctx)
 	if err != nil {
@@ -227,7 +230,8 @@ func (s *Sender) post(ctx context.Context, d *taken) (known bool) {
 	return d.status != 0 || ctx.Err() == nil // else the node stops, and broke it off before an answer
 }
 
-// An outcome counts for the lease of its attempt only: whoever was too slow has lost it to another.
+// An outcome counts only under the lease of its attempt. A node that was too slow has lost the lease to another
+// node.
 const (
 	noteDelivered = `
 		WITH well AS (UPDATE webhooks SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL)
@@ -241,8 +245,8 @@ const (
 		WHERE event = $2 AND webhook = $1 AND attempts = $3 AND state = 'waiting' RETURNING state`
 )
 
-// note begins to write what became of what has ended: of each webhook at once, and by one transaction at a
-// time. Where that cannot be written, the lease ends and it is sent again.
+// note begins to write the outcomes of finished sends, one transaction at a time for each webhook. If the
+// outcomes cannot be written, the leases expire and the deliveries are sent again.
 func (s *Sender) note(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +269,7 @@ func (s *Sender) note(ctx context.Context) {
 	}
 }
 
-// noteAll writes what became of deliveries of a webhook, and counts them.
+// noteAll writes and counts the outcomes of deliveries to one webhook.
 func (s *Sender) noteAll(ctx context.Context, webhook string, all []*taken) error {
 	well, dead := new(pgx.Batch), 0
 	var failed []*taken
@@ -277,7 +281,8 @@ func (s *Sender) noteAll(ctx context.Context, webhook string, all []*taken) erro
 		well.Queue(noteDelivered, webhook, d.Event.ID, d.Attempt, d.status)
 	}
 	err := s.loosely(ctx, func(tx pgx.Tx) error {
-		// All who write deliveries of a webhook lock the webhook first, but for those who only take some.
+		// Every writer of a webhook's deliveries locks the webhook first, except a writer that only leases some
+		// of them.
 		_, err := one(ctx, tx, lockWebhook, webhook)
 		if err == nil {
 			err = postgres.Send(ctx, tx, well)
@@ -302,7 +307,7 @@ func (s *Sender) noteAll(ctx context.Context, webhook string, all []*taken) erro
 	return nil
 }
 
-// noteOne writes that a delivery failed. died: for good.
+// noteOne writes that a delivery failed. died means that the delivery is given up.
 func (s *Sender) noteOne(ctx context.Context, tx pgx.Tx, d *taken) (died bool, err error) {
 	var state string
 	err = tx.QueryRow(ctx, noteFailed, d.Webhook, d.Event.ID, d.Attempt, d.status, d.failed, retried, s.pause(d.Attempt)).Scan(&state)
@@ -327,7 +332,8 @@ const (
 	endDeliveries = `UPDATE deliveries SET state = 'dead' WHERE webhook = $1 AND state = 'waiting'`
 )
 
-// disable disables a webhook that has been failing for so long, and tells of it. What waits is dead.
+// disable disables a webhook that has failed for too long, and reports this by an event. Its pending deliveries
+// are given up.
 func (s *Sender) disable(ctx context.Context, tx pgx.Tx, id, why string, failing time.Duration) error {
 	var at int64
 	switch err := tx.QueryRow(ctx, disableWebhook, id, why, failing).Scan(&at); {

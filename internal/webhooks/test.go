@@ -14,7 +14,7 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// Tested is what became of a test.
+// Tested is the result of a test.
 type Tested struct {
 	Status  int    // of the answer; 0: there was none
 	Failed  string // why it failed; "": the answer was a 2xx
@@ -28,11 +28,11 @@ const (
 	endFailing    = `UPDATE webhooks SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL`
 )
 
-// testType is the type of what Test sends. No event of the list has it.
+// testType is the event type of a test. No event of the feed has this type.
 const testType = "webhook.test"
 
-// Test sends something to a webhook now, and waits for the answer, for 3 s usually. A webhook that accepts
-// it fails no more, and is enabled again if it was disabled. Errors: ErrUnknown.
+// Test sends a test event to a webhook at once and waits for the answer, usually for 3 s. If the webhook accepts
+// the event, it no longer counts as failing, and it is enabled again if it was disabled. Errors: ErrUnknown.
 func (s *Sender) Test(ctx context.Context, id string) (is Tested, err error) {
 	at, err := s.now(ctx)
 	if err != nil {

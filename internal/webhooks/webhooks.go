@@ -22,7 +22,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Sentinels that the API turns into problems.
+// Sentinel errors, which the API maps to problems.
 var (
 	ErrUnknown  = errors.New("no such webhook")
 	ErrTooMany  = errors.New("there are 20 webhooks already, which is the most: delete one that is not needed")
@@ -33,18 +33,18 @@ var (
 const (
 	maxWebhooks = 20 // each has connections and rows of its own for each event
 	maxURL      = 2000
-	// bothSign is how long a secret signs beside the one that replaced it.
+	// bothSign is the time for which a replaced secret still signs beside its successor.
 	bothSign      = 24 * time.Hour
 	defaultWithin = 15 * time.Second
 )
 
-// Why a webhook is disabled.
+// The reasons for which a webhook is disabled.
 const (
 	Gone    = "gone"    // it answered 410
 	Failing = "failing" // nothing could be delivered for 5 days
 )
 
-// Webhook is a URL that events are sent to.
+// Webhook is a URL to which events are sent.
 type Webhook struct {
 	ID           string
 	URL          string
@@ -58,31 +58,30 @@ type Webhook struct {
 
 // Webhooks reads and writes webhooks in the database. It is safe for concurrent use.
 type Webhooks struct {
-	// Within bounds an attempt to send: names, connection, answer and all. 0 means 15 s. What else
-	// waits has its part of it, see operation, step, test and lease. It is set before the first use.
+	// Within bounds an attempt to send, from resolving the name to reading the answer. 0 means 15 s. The other
+	// bounds are parts of Within: see operation, step, test and lease. Set it before the first use.
 	Within time.Duration
 
 	pool    *pgxpool.Pool
 	private bool // private addresses may be dialled
 }
 
-// New returns the webhooks of a node. private lets them have private addresses, and loopback ones
-// without TLS.
+// New returns the webhooks of a node. private allows private addresses, and loopback addresses without TLS.
 func New(pool *pgxpool.Pool, private bool) *Webhooks { return &Webhooks{pool: pool, private: private} }
 
 func (ws *Webhooks) within() time.Duration { return cmp.Or(ws.Within, defaultWithin) }
 
-// operation bounds every operation of Webhooks, and step each transaction of a Sender; both the wait for
-// a connection included. test bounds a test: somebody waits for its answer.
+// operation bounds every operation of Webhooks, and step bounds each transaction of a Sender. Both include the
+// wait for a connection. test bounds a test, because a person waits for its answer.
 func (ws *Webhooks) operation() time.Duration { return ws.within() * 2 / 3 }
 func (ws *Webhooks) step() time.Duration      { return ws.within() / 3 }
 func (ws *Webhooks) test() time.Duration      { return ws.within() / 5 }
 
-// lease is when a send is tried again of which nobody says what became. It is longer than a send and
-// the writing of its outcome.
+// lease is the time after which a send without a recorded outcome is repeated. It is longer than a send and the
+// writing of its outcome.
 func (ws *Webhooks) lease() time.Duration { return ws.within() * 4 }
 
-// write runs do in a transaction. Errors are those of do, of store.Classify and store.ClassifyCommit.
+// write runs do in a transaction. It returns the errors of do, store.Classify and store.ClassifyCommit.
 func (ws *Webhooks) write(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, ws.operation())
 	defer cancel()
@@ -120,7 +119,7 @@ func one(ctx context.Context, tx pgx.Tx, statement string, args ...any) (Webhook
 	return w, err
 }
 
-// check says what is wrong with a webhook as it is asked for.
+// check returns the faults of a requested webhook.
 func (ws *Webhooks) check(to string, types []string) error {
 	var bad model.FieldErrors
 	if why := ws.checkURL(to); why != "" {
@@ -144,7 +143,8 @@ func (ws *Webhooks) check(to string, types []string) error {
 	return nil
 }
 
-// checkURL says why events cannot be sent to a URL; "": they can, as far as one sees by it.
+// checkURL returns the reason why events cannot be sent to a URL, or an empty string if the URL itself shows no
+// reason.
 func (ws *Webhooks) checkURL(to string) string {
 	const want = "must be an https URL such as https://example.com/quotad, of at most 2000 bytes"
 	u, err := url.Parse(to)
@@ -174,36 +174,36 @@ func (ws *Webhooks) checkURL(to string) string {
 	}
 }
 
-// dialled reports whether there is such a port. Without one it is that of the scheme.
+// dialled reports whether a port is valid. An empty port means the default of the scheme.
 func dialled(port string) bool {
 	n, err := strconv.ParseUint(port, 10, 16)
 	return port == "" || err == nil && n > 0
 }
 
-// isLoopback reports whether a host is this machine by its name.
+// isLoopback reports whether a host name means this machine.
 func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// secretPrefix begins secrets as they are shown, as Standard Webhooks say.
+// secretPrefix is the prefix of shown secrets, as the Standard Webhooks specification requires.
 const secretPrefix = "whsec_"
 
-// newSecret makes a secret. shown is how people get it.
+// newSecret returns a new secret. shown is its form for people.
 func newSecret() (secret []byte, shown string) {
 	secret = make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails; the program would have been ended
 	return secret, secretPrefix + base64.StdEncoding.EncodeToString(secret)
 }
 
-// lockAll keeps others from making webhooks, and from giving ids to events, until the commit.
+// lockAll prevents other transactions from creating webhooks and from assigning ids to events until the commit.
 const lockAll = `SELECT number FROM event_number FOR UPDATE`
 
 const insertWebhook = `
 	INSERT INTO webhooks (id, url, types, secret, created_at) VALUES ($1, $2, $3, $4, clock_timestamp()) RETURNING` + columns
 
-// Create makes a webhook. Events that are shown from now on are sent to it. secret signs them; it is
-// returned here, and by Rotate, alone. Errors: model.FieldErrors, ErrTooMany.
+// Create creates a webhook, which receives the events that are shown from now on. Only Create and Rotate return
+// the secret, which signs the events. Errors: model.FieldErrors, ErrTooMany.
 func (ws *Webhooks) Create(ctx context.Context, to string, types []string) (w Webhook, secret string, err error) {
 	if err := ws.check(to, types); err != nil {
 		return w, "", err
@@ -233,7 +233,7 @@ func (ws *Webhooks) Create(ctx context.Context, to string, types []string) (w We
 	return w, secret, err
 }
 
-// audit is what the audit trail keeps of a webhook.
+// audit returns the form of a webhook that the audit trail stores.
 func audit(w *Webhook) any {
 	return struct {
 		URL   string   `json:"url"`
@@ -245,7 +245,7 @@ const listWebhooks = `SELECT` + columns + `FROM webhooks WHERE id > $1 ORDER BY 
 
 const kindWebhooks = "webhooks"
 
-// List returns the webhooks, disabled ones too. Errors: model.FieldErrors for a wrong page.
+// List returns the webhooks, including disabled ones. Errors: model.FieldErrors for a wrong page.
 func (ws *Webhooks) List(ctx context.Context, page plans.Page) (*plans.List[Webhook], error) {
 	limit, after, err := store.OpenPage(page, kindWebhooks, plans.ValidKey)
 	if err != nil {
@@ -266,7 +266,7 @@ const (
 	deleteDeliveries = `DELETE FROM deliveries WHERE webhook = $1`
 )
 
-// Delete removes a webhook and what was to be sent to it. What is under way is not called back. Errors:
+// Delete removes a webhook and its pending deliveries. A send that is in progress is not stopped. Errors:
 // ErrUnknown.
 func (ws *Webhooks) Delete(ctx context.Context, id string) error {
 	return ws.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -288,8 +288,8 @@ func (ws *Webhooks) Delete(ctx context.Context, id string) error {
 const rotateSecret = `
 	UPDATE webhooks SET old_secret = secret, old_until = clock_timestamp() + $3::interval, secret = $2 WHERE id = $1 RETURNING` + columns
 
-// Rotate gives a webhook another secret. Both sign for a day; one of an earlier rotation signs no more.
-// Errors: ErrUnknown.
+// Rotate replaces a webhook's secret. Both secrets sign for a day, and a secret of an earlier rotation stops
+// signing at once. Errors: ErrUnknown.
 func (ws *Webhooks) Rotate(ctx context.Context, id string) (w Webhook, secret string, err error) {
 	raw, secret := newSecret()
 	err = ws.write(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {

@@ -13,8 +13,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What an account and a seller may hold at most: characters of a line, lines of an address and the
-// like, taxes, days until an invoice is due.
+// Maximum sizes in an account or a seller: characters in a line, lines of an address and the like, taxes, and
+// days until an invoice is due.
 const (
 	maxText    = 200
 	maxLines   = 20
@@ -22,14 +22,14 @@ const (
 	maxDueDays = 365
 )
 
-// checked gathers what is wrong with an input.
+// checked collects the errors in an input.
 type checked struct{ bad model.FieldErrors }
 
 func (c *checked) add(field, format string, args ...any) {
 	c.bad = append(c.bad, model.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
 }
 
-// text checks one line for people, which may be left out.
+// text checks an optional line of text for people.
 func (c *checked) text(field, value string) {
 	if !utf8.ValidString(value) || utf8.RuneCountInString(value) > maxText {
 		c.add(field, "must be at most %d characters of UTF-8", maxText)
@@ -40,8 +40,8 @@ func (c *checked) text(field, value string) {
 	}
 }
 
-// name takes the white space off both ends of a text that says something, and checks it. One that is not
-// required may be left out.
+// name trims white space from both ends of a text that must be visible, and checks the text. A text may be
+// empty unless it is required.
 func (c *checked) name(field string, value *string, required bool) {
 	sent := *value
 	*value = strings.TrimSpace(sent)
@@ -64,8 +64,8 @@ func (c *checked) lines(field string, lines []string) {
 	}
 }
 
-// address takes the white space off both ends of each line of an address, and checks the lines. A line may
-// be empty.
+// address trims white space from both ends of each line of an address and checks the lines. A line may be
+// empty.
 func (c *checked) address(field string, lines *[]string) {
 	*lines = slices.Clone(*lines)
 	for i := range *lines {
@@ -80,8 +80,8 @@ func (c *checked) instant(field string, at *int64) {
 	}
 }
 
-// check puts the texts of an account into the form in which they are stored. It is what is wrong with the
-// account, without what only the database knows.
+// check normalizes the texts of an account for storage. It returns the errors that can be found without the
+// database.
 func (in *AccountInput) check() model.FieldErrors {
 	var c checked
 	c.instant("starts_at", in.StartsAt)

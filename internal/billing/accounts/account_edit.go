@@ -11,8 +11,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// known is the start of the period that runs, and the end that is known of it. They are kept when
-// another end is written, unless the period is open: then the end is stored with it.
+// known returns the start and the known end of the running period. Both are kept when another end is written.
+// They are nil if the running period is the open one, because the known end is then stored with the period.
 func (c *Customer) known(line *timeline.Timeline) (from, end *int64) {
 	if c.Open == nil {
 		return nil, nil
@@ -25,23 +25,23 @@ func (c *Customer) known(line *timeline.Timeline) (from, end *int64) {
 		return nil, nil
 	}
 	if p.Base != nil && p.Base.N == p.N {
-		return &p.Start, &p.Base.To // of the base, which may go on after the period
+		return &p.Start, &p.Base.To // the base's known end, because the base may continue after the period
 	}
 	return &p.Start, &p.KnownEnd
 }
 
-// edit is an account that is edited. line follows it.
+// edit is an account being edited. The timeline in line follows the edited account.
 type edit struct {
-	c       *Customer // as it is stored
+	c       *Customer // the stored state
 	line    *timeline.Timeline
 	account billing.Account
 
-	moved   bool // the start or the trial is another
-	ended   bool // the end is another
+	moved   bool // the start or the trial changed
+	ended   bool // the end changed
 	resumed bool // billing was over and begins again
 }
 
-// follow makes the timeline that of an account.
+// follow updates the timeline to the boundaries of an account.
 func (e *edit) follow(a *billing.Account) {
 	e.line.StartsAt, e.line.TrialEnd, e.line.End, e.line.Break = a.StartsAt, a.TrialEndsAt, a.EndsAt, nil
 	if a.BreakFrom != nil && a.BreakTo != nil {
@@ -50,7 +50,7 @@ func (e *edit) follow(a *billing.Account) {
 	e.line.Periods.Cuts = a.Cuts([]int64{a.StartsAt})
 }
 
-// begin takes the start and the trial. standing: neither may be moved any more.
+// begin applies the new start and trial of an account. If standing is true, neither may be moved any more.
 func (e *edit) begin(in *AccountInput, standing bool) error {
 	a := &e.account
 	start := a.StartsAt
@@ -92,7 +92,7 @@ func (e *edit) begin(in *AccountInput, standing bool) error {
 	return nil
 }
 
-// end takes the end of billing.
+// end applies the new end of billing.
 func (e *edit) end(in *AccountInput) error {
 	a, now := &e.account, e.c.Now
 	want := in.EndsAt
@@ -125,8 +125,8 @@ func (e *edit) end(in *AccountInput) error {
 	return nil
 }
 
-// sameEnd is the end that is wanted, or the stored one where that was written as the wanted one: mark
-// had it come just after what was booked at that very instant.
+// sameEnd returns the wanted end. It returns the stored end if mark moved the wanted end by a microsecond
+// when it was written, because of usage booked at that instant.
 func sameEnd(want, was *int64, now int64) *int64 {
 	if was != nil && want != nil && *want == *was-1 && *want <= now {
 		return was
@@ -134,8 +134,8 @@ func sameEnd(want, was *int64, now int64) *int64 {
 	return want
 }
 
-// paid refuses an end at the very start of the open period whose base in advance is on an invoice:
-// no invoice of that period would come, to give the base back.
+// paid rejects an end at the start of the open period if that period's base price is already on an invoice.
+// The period would then have no invoice that gives the base price back.
 func (e *edit) paid(ctx context.Context, w *store.Writing) error {
 	if !e.ended || e.moved || e.c.Open == nil || e.account.EndsAt == nil || *e.account.EndsAt != e.c.Open.Start {
 		return nil
@@ -147,8 +147,9 @@ func (e *edit) paid(ctx context.Context, w *store.Writing) error {
 	return err
 }
 
-// periodEnd is the end of the running period, or of the first one before it begins. What was
-// asked for already stays. ofBase: it is the end of the periods that the base price of that one is for.
+// periodEnd returns the end of the running period, or of the first period before billing begins. An end that
+// was already requested as the period's end stays. If ofBase is true, periodEnd returns the end of the
+// periods that the base price covers.
 func (e *edit) periodEnd(ofBase bool) (*int64, error) {
 	if !ofBase && e.account.EndsWithPeriod && e.account.EndsAt != nil {
 		return e.account.EndsAt, nil
@@ -160,7 +161,7 @@ func (e *edit) periodEnd(ofBase bool) (*int64, error) {
 	if e.moved {
 		first, ok := e.line.First()
 		open, there = &first, ok
-	} else if there { // its own end may be the end that is lifted now
+	} else if there { // its own end may be the end that this edit removes
 		again, ok := e.line.Again(open, false)
 		open, there = &again, ok
 	}
@@ -177,8 +178,8 @@ func (e *edit) periodEnd(ofBase bool) (*int64, error) {
 	return &p.End, nil
 }
 
-// mark ends what runs of the customer's usage where a boundary has come to be in the past. So
-// what is charged from now on counts after it. Billing that begins again begins there.
+// mark closes the customer's current usage if an edited boundary is in the past, so later charges count after
+// the boundary. Billing that begins again begins at the mark.
 func (e *edit) mark(ctx context.Context, w *store.Writing) error {
 	past := e.resumed
 	stored := e.c.Account.Cuts([]int64{e.c.Account.StartsAt})
@@ -197,9 +198,9 @@ func (e *edit) mark(ctx context.Context, w *store.Writing) error {
 	case err != nil:
 		return err
 	case e.resumed:
-		e.account.BreakTo = &after // what was used before was free
+		e.account.BreakTo = &after // usage before the restart was free
 	case e.ended && end != nil && *end == e.c.Now:
-		e.account.EndsAt = &after // what was used until now is billed
+		e.account.EndsAt = &after // usage until now is billed
 	}
 	return nil
 }

@@ -19,12 +19,12 @@ import (
 
 // AccountInput is an account as an admin writes it. Instants are µs.
 type AccountInput struct {
-	StartsAt    *int64 // nil: as it is
+	StartsAt    *int64 // nil keeps the start
 	TrialEndsAt *int64
 	EndsAt      *int64
 	PeriodEnd   bool    // EndsAt is the end of the running period
-	BaseEnd     bool    // EndsAt is the end of the periods that the base price of the running one is for
-	AfterEnd    *string // nil: as it is
+	BaseEnd     bool    // EndsAt is the end of the periods that the running base price covers
+	AfterEnd    *string // nil keeps the setting
 	Seller      string
 	Buyer       billing.Buyer
 	Taxes       []billing.TaxRate
@@ -34,20 +34,19 @@ type AccountInput struct {
 	Notes          []string
 }
 
-// Account is how a customer is billed, as it is shown.
+// Account is the billing account that the API returns.
 type Account struct {
 	billing.Account
 	Clock       string // the key of the customer's test clock; "" is real time
 	BilledUntil *int64 // the end of the last closed period
 }
 
-// ETag is the account's entity tag, unquoted.
+// ETag returns the account's entity tag, unquoted.
 func (a *Account) ETag() string { return strconv.FormatInt(a.Change, 10) }
 
 const billedUntil = `SELECT max(end_at) FROM periods WHERE customer_id = $1`
 
-// Account returns how a customer is billed. Errors: plans.ErrUnknownCustomer,
-// billing.ErrAnonymous.
+// Account returns a customer's billing account. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous.
 func (as *Accounts) Account(ctx context.Context, key string) (*Account, error) {
 	now, err := as.Now(ctx)
 	if err != nil {
@@ -69,18 +68,17 @@ func (as *Accounts) Account(ctx context.Context, key string) (*Account, error) {
 
 func (as *Accounts) show(ctx context.Context, q postgres.Querier, c *Customer) (*Account, error) {
 	a := &Account{Account: c.Account, Clock: c.Clock}
-	if a.Buyer.Address == nil { // nobody has written it
+	if a.Buyer.Address == nil { // the buyer has never been written
 		a.Buyer.Address = []string{}
 	}
 	return a, store.Classify(q.QueryRow(ctx, billedUntil, c.ID).Scan(&a.BilledUntil))
 }
 
-// PutAccount writes how a customer is billed. All but an omitted StartsAt is replaced. The first
-// write needs no precondition, since nobody wrote what it replaces.
+// PutAccount writes a customer's billing account. The input replaces the whole account except for StartsAt
+// and AfterEnd, which stay if omitted. The first write needs no precondition because it replaces defaults.
 //
-// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrPrecondition,
-// plans.ErrPreconditionRequired, billing.ErrAnonymous, billing.ErrBeforePeriod,
-// billing.ErrPaidAhead, billing.ErrClosing, model.FieldErrors.
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrPrecondition, plans.ErrPreconditionRequired,
+// billing.ErrAnonymous, billing.ErrBeforePeriod, billing.ErrPaidAhead, billing.ErrClosing, model.FieldErrors.
 func (as *Accounts) PutAccount(ctx context.Context, key string, in *AccountInput, pre plans.Precondition) (a *Account, err error) {
 	if bad := in.check(); len(bad) > 0 {
 		return nil, bad
@@ -112,7 +110,7 @@ func (as *Accounts) PutAccount(ctx context.Context, key string, in *AccountInput
 		if a, err = as.show(ctx, w, c); err == nil && c.Account.Change == was.Change {
 			err = store.Unchanged()
 		}
-		if err == nil && ran && c.Open == nil && c.Account.EndsAt != nil { // the end is before all that could be closed
+		if err == nil && ran && c.Open == nil && c.Account.EndsAt != nil { // billing ends before any period that could be closed
 			err = events.Write(ctx, w, EndedEvent(c, *c.Account.EndsAt))
 		}
 		if err != nil {
@@ -129,7 +127,8 @@ func (as *Accounts) PutAccount(ctx context.Context, key string, in *AccountInput
 	return a, nil
 }
 
-// billed: a period was closed, or an opening is finalized. Then the start and the trial stand.
+// billed reports whether a period is closed or an opening invoice is final. After that, the start and the
+// trial cannot change.
 const billed = `
 	SELECT EXISTS (SELECT FROM periods WHERE customer_id = $1)
 	    OR EXISTS (SELECT FROM invoices WHERE customer_id = $1 AND kind = 'opening' AND status NOT IN ('draft', 'void'))`
@@ -190,8 +189,8 @@ func (as *Accounts) apply(ctx context.Context, w *store.Writing, p *plans.Custom
 	return as.SetDue(ctx, w, c.ID)
 }
 
-// rebound writes the open period of an account whose boundaries were edited. Terms that wait
-// begin where the running period ends now, or where billing begins again.
+// rebound rewrites the open period after an edit of the account's boundaries. Pending terms begin at the new
+// end of the running period, or at the restart of billing.
 func (as *Accounts) rebound(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
 	c := e.c
 	if err := as.redate(ctx, w, p, e); err != nil {
@@ -219,8 +218,8 @@ func (as *Accounts) rebound(ctx context.Context, w *store.Writing, p *plans.Cust
 	return writeOpen(ctx, w, c, &first, ok, true, true)
 }
 
-// redate lets another anchor, timezone or interval that waits for the end of the running period
-// begin at its end as it is now. Whatever waits begins at once where billing begins again.
+// redate moves a pending anchor, timezone or interval to the new end of the running period. If billing begins
+// again, all pending terms begin at once.
 func (as *Accounts) redate(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
 	if e.resumed {
 		return w.RestartTerms(ctx, p, *e.account.BreakTo)
@@ -243,7 +242,7 @@ const updateAccount = `
 		known_from = $15, known_end = $16, order_reference = $17, notes = $18, after_end = $19
 	WHERE customer_id = $1`
 
-// writeAccount writes the account of c, as one of this change.
+// writeAccount writes the account of c with the number of the current change.
 func writeAccount(ctx context.Context, w *store.Writing, c *Customer) error {
 	a := &c.Account
 	a.Change = w.Number
@@ -265,9 +264,8 @@ func sameInstant(a, b *int64) bool {
 const startOf = `
 	SELECT a.starts_at FROM customers c JOIN billing_accounts a ON a.customer_id = c.id WHERE c.key = $1`
 
-// CheckInstant refuses an instant of an adjustment that is before the customer's billing began:
-// what was used then is never billed. Who is not billed has no such instant. The error is
-// model.FieldErrors.
+// CheckInstant rejects an adjustment at an instant before the customer's billing began, because usage before
+// that start is never billed. A customer without billing has no such limit. The error is model.FieldErrors.
 func (as *Accounts) CheckInstant(ctx context.Context, key string, at int64) error {
 	start, err := readRow(ctx, as, nil, pgx.RowTo[int64], startOf, key)
 	if err == nil && start > at {

@@ -15,25 +15,27 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Cap is what a meter may cost a customer in a billing period.
+// Cap is the maximum cost of a meter for a customer in a billing period.
 type Cap struct {
 	Meter       string
 	AmountMinor int64
-	// Units is how many that is in the period that runs, else in the one that comes first. If Units is nil, Reason says why.
+	// Units is the number of units that the amount allows in the running period, or in the first period if
+	// none runs yet. If Units is nil, Reason contains the cause.
 	Units  *int64
 	Reason string // CapNoBound or CapNoPeriod
 }
 
-// Why a cap has no number of units.
+// Reasons why a cap has no number of units.
 const (
-	CapNoBound  = "no-bound"  // no number of units costs more
-	CapNoPeriod = "no-period" // no billing period is open or comes
+	CapNoBound  = "no-bound"  // no number of units exceeds the cap
+	CapNoPeriod = "no-period" // no billing period is open or will follow
 )
 
 const readCaps = `
 	SELECT customer_id, meter, amount_minor FROM caps WHERE customer_id = ANY ($1) AND ($2 = '' OR meter = $2) ORDER BY customer_id, meter`
 
-// capsOf reads the caps of customers, by meter; of one meter unless that is "".
+// capsOf reads the caps of customers, by customer and in the order of meters. If meter is not "", capsOf
+// reads only the caps on that meter.
 func capsOf(ctx context.Context, q postgres.Querier, customers []int64, meter string) (map[int64][]*Cap, error) {
 	all := make(map[int64][]*Cap)
 	var customer int64
@@ -47,22 +49,22 @@ func capsOf(ctx context.Context, q postgres.Querier, customers []int64, meter st
 	return all, err
 }
 
-// capPeriods is how many billing periods are told of a customer at once: the one that runs, and some
-// that follow. So nobody has to read when one ends.
+// capPeriods is the number of billing periods that CapPeriods returns for a customer: the running period and
+// the next ones. So the end of a period needs no read.
 const capPeriods = 3
 
-// clockCapPeriods is the same of a customer that lives by a test clock. A counter stays where the clock
-// was, even if the clock is set back by years.
+// clockCapPeriods is the number of billing periods for a customer on a test clock. It is larger than
+// capPeriods because a counter keeps its time even if the test clock is set back by years.
 const clockCapPeriods = 36
 
-// periodsFrom are the periods of a timeline from the one that runs on, else from the first to come; at
-// most so many.
+// periodsFrom returns up to most periods of a timeline, starting with the running period. If no period runs
+// yet, it starts with the first.
 func periodsFrom(c *Customer, line *timeline.Timeline, most int) (all []billing.Period, err error) {
 	if c.Open == nil {
 		return nil, nil
 	}
 	open := *c.Open
-	if c.toBegin { // what prices it may have changed since it was written
+	if c.toBegin { // the prices of the period may have changed since it was written
 		again, ok := line.Again(c.Open, true)
 		if !ok {
 			return nil, nil
@@ -79,7 +81,7 @@ func periodsFrom(c *Customer, line *timeline.Timeline, most int) (all []billing.
 	return all, err
 }
 
-// pricedPeriods are the terms of periodsFrom.
+// pricedPeriods returns the terms of the periods from periodsFrom.
 func (h *Hooks) pricedPeriods(ctx context.Context, q postgres.Querier, c *Customer, line *timeline.Timeline, most int) (all []assembly.Terms, err error) {
 	periods, err := periodsFrom(c, line, most)
 	if err != nil {
@@ -99,8 +101,8 @@ func (h *Hooks) pricedPeriods(ctx context.Context, q postgres.Querier, c *Custom
 	return all, nil
 }
 
-// CapPeriods is what the caps of a customer are from the period that runs on. It reads what is stored
-// now. A customer that nobody bills has none.
+// CapPeriods returns a customer's caps for the running period and the periods after it, from the current
+// state of the database. A customer without billing has no caps.
 func (h *Hooks) CapPeriods(ctx context.Context, q postgres.Querier, customer int64) (all []plans.CapPeriod, err error) {
 	now, err := h.Now(ctx)
 	if err != nil {
@@ -143,7 +145,7 @@ func (h *Hooks) CapPeriods(ctx context.Context, q postgres.Querier, customer int
 	return all, nil
 }
 
-// measure says how many units caps are.
+// measure sets the number of units of each cap.
 func (h *Hooks) measure(ctx context.Context, q postgres.Querier, c *Customer, line *timeline.Timeline, caps []*Cap) error {
 	terms, err := h.pricedPeriods(ctx, q, c, line, 1)
 	if err != nil || len(terms) == 0 {
@@ -165,7 +167,7 @@ func (as *Accounts) Caps(ctx context.Context, key string) ([]*Cap, error) {
 	return as.caps(ctx, key, "")
 }
 
-// Cap returns that of one meter, or billing.ErrUnknownCap.
+// Cap returns a customer's cap on one meter, or billing.ErrUnknownCap.
 func (as *Accounts) Cap(ctx context.Context, key, meter string) (*Cap, error) {
 	caps, err := as.caps(ctx, key, meter)
 	if err == nil && len(caps) == 0 {
@@ -210,8 +212,8 @@ const putCap = `
 
 const deleteCap = `DELETE FROM caps WHERE customer_id = $1 AND meter = $2`
 
-// PutCap caps what a meter may cost a customer in a billing period, in minor units. created says
-// whether it had no cap.
+// PutCap limits the cost of a meter for a customer in a billing period, in minor units. created reports
+// whether the meter had no cap before.
 //
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, billing.ErrAnonymous, model.FieldErrors.
 func (as *Accounts) PutCap(ctx context.Context, key, meter string, amount int64) (is *Cap, created bool, err error) {
@@ -242,7 +244,7 @@ func (as *Accounts) PutCap(ctx context.Context, key, meter string, amount int64)
 	return is, created, nil
 }
 
-// DeleteCap takes a cap away. Errors: plans.ErrUnknownCustomer, plans.ErrArchived, billing.ErrAnonymous,
+// DeleteCap removes a cap. Errors: plans.ErrUnknownCustomer, plans.ErrArchived, billing.ErrAnonymous,
 // billing.ErrUnknownCap.
 func (as *Accounts) DeleteCap(ctx context.Context, key, meter string) error {
 	return as.changeCap(ctx, key, meter, func(ctx context.Context, w *store.Writing, _ *plans.Customer, c *Customer, _ *timeline.Timeline, old *Cap) error {
@@ -256,7 +258,7 @@ func (as *Accounts) DeleteCap(ctx context.Context, key, meter string) error {
 	})
 }
 
-// changeCap runs do in a write of a customer. old is the cap that the meter has; nil: none.
+// changeCap runs do in a write of a customer. old is the meter's current cap, or nil if the meter has no cap.
 func (as *Accounts) changeCap(ctx context.Context, key, meter string,
 	do func(ctx context.Context, w *store.Writing, of *plans.Customer, c *Customer, line *timeline.Timeline, old *Cap) error,
 ) error {
@@ -284,7 +286,7 @@ const pricedBy = `
 	SELECT EXISTS (SELECT FROM plan_versions v JOIN plans p ON p.id = v.plan_id, jsonb_array_elements(v.document -> 'prices') l
 		WHERE p.key = $1 AND v.version = $2 AND l ->> 'meter' = $3)`
 
-// capped makes sure that a meter can have a cap: it counts what passes, and has a price now, or from
+// capped checks that a meter can have a cap. The meter must be a flow meter and must have a price now or from
 // the next period on.
 func (as *Accounts) capped(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, of *plans.Customer, meter string) error {
 	ids, err := store.MeterIDs(ctx, w, []string{meter})

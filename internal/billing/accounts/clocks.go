@@ -8,18 +8,19 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// Customers of a test clock come to be due when the clock is set. There may be thousands of clocks
-// that nobody sets any more. So the worker looks only at those that are called.
+// Customers on a test clock become due when the clock is set. Thousands of clocks may never be set again, so
+// the worker checks only the clocks that have a call, which is a row of clock_calls.
 //
-// A call is seen by others when what it is about is committed. Who removes calls reads them first,
-// and then looks, with a later snapshot, whether anything is due. So a call that comes meanwhile
-// stays. While the worker has a customer under way, others see it due as it was before.
+// A call becomes visible to other transactions when the change that caused it is committed. A transaction
+// that removes calls reads them first and then checks, with a later snapshot, whether anything is due. So a
+// call that arrives in the meantime stays. While the worker processes a customer, other transactions still
+// see the customer as due.
 
 const callClock = `
 	INSERT INTO clock_calls (clock_id) SELECT id FROM test_clocks t
 	WHERE key = $1 AND EXISTS (SELECT FROM open_periods o WHERE o.clock_id = t.id)`
 
-// clockSet is store.Billing's ClockSet.
+// clockSet implements store.Billing.ClockSet.
 func clockSet(ctx context.Context, w *store.Writing, key string) error {
 	_, err := w.Exec(ctx, callClock, key)
 	return err
@@ -29,7 +30,7 @@ const callClocksOf = `
 	INSERT INTO clock_calls (clock_id)
 	SELECT DISTINCT clock_id FROM open_periods WHERE customer_id = ANY ($1) AND clock_id IS NOT NULL`
 
-// maxCalls bounds how many calls are answered at once.
+// maxCalls is the maximum number of rows of clock_calls that one transaction processes.
 const maxCalls = 10_000
 
 const readCalls = `SELECT id FROM clock_calls ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`
@@ -42,8 +43,8 @@ const dropCalls = `
 			(SELECT FROM unpaid_invoices u WHERE u.clock_id = t.id AND u.told_at IS NULL AND u.due_at <= t.now LIMIT 1)) due
 		WHERE t.id = c.clock_id)`
 
-// AnswerCalls removes the calls of clocks of which nothing is due. What is blocked is due, and so is an
-// overdue invoice of which nobody told.
+// AnswerCalls deletes the rows of clock_calls for test clocks that have nothing due. Blocked customers count
+// as due, and so do overdue invoices without an event.
 func (as *Accounts) AnswerCalls(ctx context.Context) error {
 	return as.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, readCalls, maxCalls)

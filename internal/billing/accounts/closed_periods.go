@@ -8,7 +8,7 @@ import (
 	"quotad/internal/postgres"
 )
 
-// PeriodRow is a row of periods, which a closed period has.
+// PeriodRow is a row of the table periods, which contains closed periods.
 type PeriodRow struct {
 	Customer  int64                  `json:"customer_id"`
 	Chain     int                    `json:"chain"`
@@ -26,7 +26,7 @@ type PeriodRow struct {
 	Base      *billing.Base          `json:"base"`
 }
 
-// PeriodRowOf is the row of a period that is closed at an instant, µs.
+// PeriodRowOf returns the row of a period that is closed at the instant closed, µs.
 func PeriodRowOf(customer int64, p *billing.Period, closed int64) PeriodRow {
 	r := PeriodRow{customer, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd, p.Trial, p.PlanID, p.Version, p.Prices, closed, p.Base}
 	if r.Prices == nil {
@@ -41,7 +41,8 @@ const insertPeriods = `
 		full_start, full_end, known_end, trial, plan_id, version, prices, closed_at, base
 	FROM jsonb_populate_recordset(NULL::periods, $1) r`
 
-// QueuePeriods has closed periods written. Their customers' rows of open_periods are locked.
+// QueuePeriods queues the insertion of closed periods. The transaction has locked the rows of open_periods of
+// their customers.
 func QueuePeriods(b *pgx.Batch, closed []PeriodRow) error {
 	return postgres.QueueRows(b, insertPeriods, closed)
 }

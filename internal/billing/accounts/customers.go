@@ -15,32 +15,32 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Customer is a customer's billing, as one statement read it.
+// Customer is the billing state of a customer, as read by one statement.
 type Customer struct {
 	ID       int64
 	Key      string
 	Archived bool
 	Erased   bool
-	Clock    string // the key of its test clock; "" is PostgreSQL's time
-	Now      int64  // what its clock shows
-	plan     int32  // the plan that it is on now
-	Zone     string // its timezone
-	Change   int64  // the number of its newest change
-	ClockSet int64  // that of its clock's; 0 without one
+	Clock    string // the key of the customer's test clock; "" is PostgreSQL's time
+	Now      int64  // the present instant of the customer's clock
+	plan     int32  // the customer's current plan
+	Zone     string // the customer's timezone
+	Change   int64  // the number of the customer's newest change
+	ClockSet int64  // the change number of the test clock; 0 without a clock
 
 	Account    billing.Account
-	Open       *billing.Period // nil: billing is over
-	chain, n   int             // of the open period, or of the one that would be next
+	Open       *billing.Period // nil if billing is over
+	chain, n   int             // of the open period, or of the next period if none is open
 	openingDue bool
-	toBegin    bool // what prices the open period is fixed when it begins, which nobody has done yet
+	toBegin    bool // the period's prices are not fixed yet, which happens when it begins
 }
 
-// EndedEvent tells that a customer's billing is over from an instant on, µs.
+// EndedEvent returns the event that a customer's billing is over from the instant at, µs.
 func EndedEvent(c *Customer, at int64) events.Event {
 	return events.Event{Type: events.CustomerEnded, At: at, Customer: c.ID, TestClock: c.Clock}
 }
 
-// OpenStart is the start of the open period: all before it is closed.
+// OpenStart returns the start of the open period. All time before the start is closed.
 func (c *Customer) OpenStart() int64 {
 	if c.Open == nil {
 		return math.MaxInt64
@@ -61,15 +61,15 @@ const customerRows = `
 	JOIN customers c ON c.id = w.id
 	LEFT JOIN test_clocks t ON t.id = o.clock_id`
 
-// ReadCustomers reads the billing of customers, in no order. now is PostgreSQL's time. Those
-// that are not billed are left out.
+// ReadCustomers reads the billing state of customers, by id. now is PostgreSQL's time. The result omits
+// customers that are not billed.
 func ReadCustomers(ctx context.Context, q postgres.Querier, ids []int64, now int64) (map[int64]*Customer, error) {
 	b := new(pgx.Batch)
 	all := QueueCustomers(b, ids, now)
 	return all, postgres.Send(ctx, q, b)
 }
 
-// QueueCustomers is ReadCustomers as a statement of a batch.
+// QueueCustomers queues the read of ReadCustomers as a statement of a batch.
 func QueueCustomers(b *pgx.Batch, ids []int64, now int64) map[int64]*Customer {
 	all := make(map[int64]*Customer, len(ids))
 	b.Queue(customerRows, ids, now).Query(func(rows pgx.Rows) error {
@@ -119,10 +119,11 @@ func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
 	return c, err
 }
 
-// emptyDocument is the length of {}: most customers have no prices of their own.
+// emptyDocument is the length of {}, which is the stored form of no prices. Most customers have no prices of
+// their own.
 const emptyDocument = 2
 
-// ReadPrices reads the prices of a customer's own that a period has.
+// ReadPrices decodes a customer's own prices that are stored with a period.
 func ReadPrices(raw []byte) (prices map[string]plans.Price, err error) {
 	if len(raw) > emptyDocument {
 		err = json.Unmarshal(raw, &prices)
@@ -133,8 +134,7 @@ func ReadPrices(raw []byte) (prices map[string]plans.Price, err error) {
 const customerByKey = `
 	SELECT c.id, c.anonymous, c.archived_at IS NOT NULL FROM customers c WHERE c.key = $1`
 
-// Find returns the id of a customer that is billed. Errors: plans.ErrUnknownCustomer,
-// billing.ErrAnonymous.
+// Find returns the id of a customer that is billed. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous.
 func Find(ctx context.Context, q postgres.Querier, key string) (id int64, archived bool, err error) {
 	if !plans.ValidCustomerKey(key) {
 		return 0, false, plans.ErrUnknownCustomer
@@ -151,8 +151,8 @@ func Find(ctx context.Context, q postgres.Querier, key string) (id int64, archiv
 
 const lockOne = `SELECT FROM open_periods WHERE customer_id = $1 FOR UPDATE`
 
-// Lock takes the lock of a customer's billing. Only then the customer is read: a statement that
-// locks and reads might pair the new row of one table with the old row of another.
+// Lock locks a customer's billing and then reads the customer. The read is a separate statement because a
+// statement that locks and reads might pair the new row of one table with the old row of another.
 func (as *Accounts) Lock(ctx context.Context, tx pgx.Tx, id int64) (*Customer, error) {
 	now, err := as.Now(ctx)
 	if err != nil {
@@ -196,7 +196,7 @@ func (as *Accounts) OnCustomer(ctx context.Context, key string, do func(ctx cont
 	})
 }
 
-// CheckCurrency refuses another currency than the customer's.
+// CheckCurrency rejects a currency other than the customer's.
 func (c *Customer) CheckCurrency(currency string) error {
 	if c.Account.Currency != "" && currency != c.Account.Currency {
 		return model.FieldErrors{{Field: "currency", Detail: "must be " + c.Account.Currency + ", the customer's, which is fixed"}}
@@ -204,28 +204,32 @@ func (c *Customer) CheckCurrency(currency string) error {
 	return nil
 }
 
-// The kinds of steps, in the order in which those of one instant are done.
+// Kinds of steps, in the order in which steps of the same instant are run.
 const (
 	StepBegin    = "begin"
 	StepOpening  = "opening"
 	StepFinalize = "finalize"
 	StepClose    = "close"
-	StepOwed     = "owed" // an extra invoice
+	StepOwed     = "owed" // create an extra invoice
 	StepExpire   = "expire"
 )
 
-// Step is what is to be done next for a customer.
+// Step is the next billing step of a customer.
 type Step struct {
-	Kind  string // "": nothing ever, as things are
+	Kind  string // "" if no step is ever due in the present state
 	At    int64  // µs by the customer's clock
-	Draft string // to be finalized
+	Draft string // id of the draft to finalize
 }
 
-// stepsOf says what is to be done for a customer, and when. $2 is the close delay, µs, which
-// nobody waits for who is erased. $3 is PostgreSQL's time. The last period of who is erased is closed
-// by now at the latest: it may end just after the last hit, which is later than what a test clock
-// shows. The expiry of a credit is booked when all invoices that it could have paid are finalized. It pays
-// no extra invoice that is finalized after it has expired, so drafts of these do not hold it back.
+// stepsOf selects the billing steps of a customer with their instants. $2 is the close delay in µs, which
+// does not apply to erased customers. $3 is PostgreSQL's time.
+//
+// The last period of an erased customer is closed by now at the latest. That period may end just after the
+// last hit, which can be later than the test clock shows.
+//
+// The expiry of a credit is booked after all invoices that the credit could pay are finalized. A credit
+// cannot pay an extra invoice that is finalized after the expiry, so drafts of extra invoices do not delay
+// the expiry.
 const stepsOf = `
 	LATERAL (
 		SELECT CASE WHEN c.erased_at IS NULL THEN $2::bigint ELSE 0 END AS delay, c.erased_at IS NOT NULL AS erased,
@@ -261,13 +265,13 @@ const readSteps = `
 	FROM open_periods o JOIN billing_accounts a ON a.customer_id = o.customer_id JOIN customers c ON c.id = o.customer_id,` + stepsOf + `
 	WHERE o.customer_id = ANY ($1::bigint[]) ORDER BY o.customer_id, s.at, s.rank`
 
-// QueueSteps reads what is to be done next for customers. Those with nothing to do are left out.
-// now is PostgreSQL's time.
+// QueueSteps reads the next step of each customer. The result omits customers without a step. now is
+// PostgreSQL's time.
 func (as *Accounts) QueueSteps(b *pgx.Batch, ids []int64, now int64) map[int64]Step {
 	return queueSteps(b, ids, as.closeDelay, now)
 }
 
-// QueueStepsAtOnce is QueueSteps as if no period were closed later than at its end.
+// QueueStepsAtOnce queues the same read as QueueSteps, as if periods were closed without delay.
 func QueueStepsAtOnce(b *pgx.Batch, ids []int64, now int64) map[int64]Step {
 	return queueSteps(b, ids, 0, now)
 }
@@ -283,22 +287,23 @@ func queueSteps(b *pgx.Batch, ids []int64, delay, now int64) map[int64]Step {
 	return all
 }
 
-// dueOf is when the next step is due of the row o of open_periods: 2⁶³−1 where there is none.
+// dueOf is the instant of the next step for the row o of open_periods, or 2⁶³−1 if no step is due.
 const dueOf = `
 	coalesce((
 		SELECT min(s.at) FROM billing_accounts a JOIN customers c ON c.id = a.customer_id,` + stepsOf + `
 		WHERE a.customer_id = o.customer_id), 9223372036854775807)`
 
-// unblocked is what becomes of customers that were put off, when their due_at is set.
+// unblocked contains assignments that clear the blocked and retry state of a customer. It accompanies each
+// write of due_at.
 const unblocked = `blocked = NULL, busy_since = NULL, retry_at = 0`
 
-// updateDue sets when customers are to be looked at again.
+// updateDue sets the instants of the customers' next steps.
 const updateDue = `
 	UPDATE open_periods o SET ` + unblocked + `, due_at = ` + dueOf + `
 	WHERE o.customer_id = ANY ($1::bigint[])`
 
-// UpdateDue sets due_at of customers whose lock the transaction has. They were due until now, so
-// their clocks are called already.
+// UpdateDue sets due_at of customers that the transaction has locked. The customers were already due, so
+// their test clocks are already in clock_calls.
 func (h *Hooks) UpdateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
 	now, err := h.Now(ctx)
 	if err == nil {
@@ -311,14 +316,14 @@ const putDue = `
 	UPDATE open_periods o SET ` + unblocked + `, due_at = w.due_at
 	FROM unnest($1::bigint[], $2::bigint[]) AS w (id, due_at) WHERE o.customer_id = w.id`
 
-// SetDueAt is UpdateDue where the next steps are known.
+// SetDueAt sets due_at of customers to known instants.
 func SetDueAt(ctx context.Context, tx pgx.Tx, ids, at []int64) error {
 	_, err := tx.Exec(ctx, putDue, ids, at)
 	return err
 }
 
-// SetDue is UpdateDue for customers that were not due, and calls their clocks. Whatever changes
-// what is to be done for a customer calls it last.
+// SetDue sets due_at of customers that were not due, and adds their test clocks to clock_calls. Every change
+// that affects a customer's next step must call SetDue last.
 func (h *Hooks) SetDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
 	now, err := h.Now(ctx)
 	if err != nil {

@@ -14,22 +14,23 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Hooks are what billing does in the writes of customers and test clocks. A store is made with
-// them, and Accounts with both.
+// Hooks contains the billing operations that run within writes of customers and test clocks. NewHooks comes
+// first, then the store with these Hooks, and then Accounts with both.
 type Hooks struct {
 	Now        func(ctx context.Context) (int64, error)
 	closeDelay int64 // µs
 	Versions   *Versions
 }
 
-// NewHooks makes the hooks of a node. now is the database's time, µs since the Unix epoch.
-// closeDelay is how long after a period's end its draft is made, the same on all nodes.
+// NewHooks creates the hooks of a node. now returns the database's time, µs since the Unix epoch. closeDelay
+// is the time from a period's end to its draft, and must be the same on all nodes.
 func NewHooks(now func(ctx context.Context) (int64, error), closeDelay time.Duration) *Hooks {
 	return &Hooks{Now: now, closeDelay: closeDelay.Microseconds(), Versions: NewVersions()}
 }
 
-// Billing names what the store calls: Lock before a write of a customer, Running where it has to know
-// what prices the running period, Changed after a write, ClockSet after a clock was set.
+// Billing returns the functions that the store calls. The store calls Lock before a write of a customer,
+// Running if it needs the terms of the running period, and End for a scheduled change. It calls Changed after
+// a write, and ClockSet after a clock was set.
 func (h *Hooks) Billing() *store.Billing {
 	return &store.Billing{Lock: h.lock, Running: h.running, End: h.scheduledEnd, Changed: h.changed, ClockSet: clockSet}
 }
@@ -37,7 +38,8 @@ func (h *Hooks) Billing() *store.Billing {
 const lockByKey = `
 	SELECT o.customer_id FROM open_periods o JOIN customers c ON c.id = o.customer_id WHERE c.key = $1 FOR UPDATE OF o`
 
-// openPeriod: a first period that starts later, and of which no invoice was made, has not begun.
+// openPeriod reads the customer's open period and whether it has begun. A first period with a later start has
+// not begun, unless it has an invoice already.
 const openPeriod = `
 	SELECT coalesce(o.start_at, 0), coalesce(o.end_at, 0), o.n > 0 OR o.chain > 0
 			OR o.start_at <= coalesce(t.now, $2)
@@ -47,12 +49,12 @@ const openPeriod = `
 	LEFT JOIN plan_versions v ON v.plan_id = o.plan_id AND v.version = o.version
 	WHERE o.customer_id = $1`
 
-// lock is store.Billing's Lock.
+// lock implements store.Billing.Lock.
 func (h *Hooks) lock(ctx context.Context, tx pgx.Tx, key string) (*store.Open, error) {
 	var id int64
 	switch err := tx.QueryRow(ctx, lockByKey, key).Scan(&id); {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil, nil //nolint:nilnil // it is not billed, which is no error
+		return nil, nil //nolint:nilnil // a customer without billing is no error
 	case err != nil:
 		return nil, err
 	}
@@ -68,8 +70,8 @@ func (h *Hooks) lock(ctx context.Context, tx pgx.Tx, key string) (*store.Open, e
 	return open, nil
 }
 
-// standing reads a customer's billing, whose lock w has, and its timeline. The customer is nil
-// when it is not billed.
+// standing reads a customer's billing, which w has locked, and its timeline. The customer is nil if it is not
+// billed.
 func (h *Hooks) standing(ctx context.Context, w *store.Writing, id int64) (*Customer, *timeline.Timeline, error) {
 	read, err := ReadCustomers(ctx, w, []int64{id}, w.Now.UnixMicro())
 	if err != nil || read[id] == nil {
@@ -79,8 +81,8 @@ func (h *Hooks) standing(ctx context.Context, w *store.Writing, id int64) (*Cust
 	return read[id], lines[id], err
 }
 
-// running is store.Billing's Running. The period that runs may come after the open one, which
-// has ended and is not closed yet.
+// running implements store.Billing.Running. The running period may follow the open period, if the open period
+// has ended but is not closed yet.
 func (h *Hooks) running(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) (*store.Running, error) {
 	c, line, err := h.standing(ctx, w, p.ID)
 	if err != nil || c == nil || c.Open == nil {
@@ -102,7 +104,7 @@ func (h *Hooks) running(ctx context.Context, w *store.Writing, p *plans.Customer
 
 const forgetKnown = `UPDATE billing_accounts SET known_from = NULL, known_end = NULL WHERE customer_id = $1`
 
-// changed is store.Billing's Changed.
+// changed implements store.Billing.Changed.
 func (h *Hooks) changed(ctx context.Context, w *store.Writing, change *store.CustomerChange) error {
 	if change.What == store.CustomerNamed {
 		return h.enroll(ctx, w, change.Customer, change.Now)
@@ -118,7 +120,7 @@ func (h *Hooks) changed(ctx context.Context, w *store.Writing, change *store.Cus
 		return nil
 	}
 	if known := c.Account.KnownFrom; change.Cut != nil && known != nil && *known >= *change.Cut {
-		c.Account.KnownFrom, c.Account.KnownEnd = nil, nil // that period begins again, with all that is known now
+		c.Account.KnownFrom, c.Account.KnownEnd = nil, nil // that period begins again with the present terms
 		if _, err := w.Exec(ctx, forgetKnown, c.ID); err != nil {
 			return err
 		}
@@ -137,11 +139,11 @@ func (h *Hooks) changed(ctx context.Context, w *store.Writing, change *store.Cus
 
 const noteArchived = `UPDATE billing_accounts SET archived_end = $2 WHERE customer_id = $1`
 
-// endArchived ends the billing of a customer that was archived or erased, at the cut if it has not
-// ended before.
+// endArchived ends the billing of an archived or erased customer at the instant cut, unless billing ended
+// earlier.
 func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, cut *int64) error {
 	if cut != nil {
-		line.Archived = false // until now
+		line.Archived = false // the customer was not archived until now
 		c.Account.KnownFrom, c.Account.KnownEnd = c.known(line)
 		paid, err := paidAhead(ctx, w, c)
 		if err != nil {
@@ -170,9 +172,9 @@ func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *Customer, 
 	return err
 }
 
-// endBy ends billing at an instant, or earlier where it ends earlier. An open period that began
-// already does not end before its start: a test clock was set back. Where its base in advance is
-// paid, it lasts a microsecond, so that its invoice gives that back.
+// endBy ends billing at an instant, unless it ends earlier. If a test clock was set back, an open period that
+// has begun still does not end before its start. If the period's base in advance is paid, the period lasts a
+// microsecond, so that its invoice gives the base back.
 func (c *Customer) endBy(at int64, paid bool) {
 	switch {
 	case c.Open == nil:
@@ -199,7 +201,7 @@ const insertOpen = `
 
 const second = int64(1e6)
 
-// enroll begins the billing of a customer that was made or named, at that second.
+// enroll begins the billing of a customer that was created or named, at the current second.
 func (h *Hooks) enroll(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) error {
 	var plan int32
 	var currency string
@@ -222,7 +224,8 @@ func (h *Hooks) enroll(ctx context.Context, w *store.Writing, p *plans.Customer,
 	return h.SetDue(ctx, w, c.ID)
 }
 
-// first opens the first period, or opens it again after starts_at or the trial was moved.
+// first opens the customer's first period. It also reopens that period after starts_at or the trial was
+// moved.
 func (h *Hooks) first(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline) error {
 	if err := writeCuts(ctx, w, c, line); err != nil {
 		return err
@@ -234,8 +237,8 @@ func (h *Hooks) first(ctx context.Context, w *store.Writing, c *Customer, line *
 	return writeOpen(ctx, w, c, &p, ok, true, true)
 }
 
-// reopen writes the open period again after what it follows from has changed. restart: its terms
-// count from its very start. An opening that is a draft is then made again.
+// reopen rewrites the open period after a change of its terms or boundaries. If restart is true, the new
+// terms apply from the period's start, and a draft of an opening invoice is created again.
 func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *Customer, restart bool) error {
 	lines, err := Timelines(ctx, w, map[int64]*Customer{c.ID: c})
 	if err != nil {
@@ -251,7 +254,7 @@ func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *Customer, resta
 		if err := dropOpening(ctx, w, c, false); err != nil {
 			return err
 		}
-		// Other terms may be due in advance where the former ones were not.
+		// The new terms may require an opening invoice although the former terms did not.
 		if err := w.QueryRow(ctx, noOpening, c.ID, c.chain).Scan(&due); err != nil {
 			return err
 		}
@@ -263,9 +266,9 @@ const openingDraft = `
 	SELECT id::text FROM invoices WHERE customer_id = $1 AND kind = 'opening' AND status = 'draft' AND chain = $2 AND n = $3
 		AND ($4 OR of IS NULL)`
 
-// dropOpening removes the draft of an opening: the period that it is of is another now. What it
-// claimed waits for the next invoice. A reissue has the prices of the void opening, whose place no other
-// opening takes: it goes only where the period is moved.
+// dropOpening removes the draft of an opening invoice after its period has changed. The charges on the draft
+// wait for the next invoice. A reissue keeps the prices of the void opening invoice, and no other opening
+// replaces it, so a reissue is removed only if moved is true.
 func dropOpening(ctx context.Context, w *store.Writing, c *Customer, moved bool) error {
 	var id string
 	switch err := w.QueryRow(ctx, openingDraft, c.ID, c.chain, c.n, moved).Scan(&id); {
@@ -286,7 +289,7 @@ func dropOpening(ctx context.Context, w *store.Writing, c *Customer, moved bool)
 	return postgres.Send(ctx, w, b)
 }
 
-// countTerms counts what was written since the open period began, or counts from within it on.
+// countTerms counts the terms that were written since the open period began or that take effect within it.
 const countTerms = `
 	SELECT (SELECT count(*) FROM customer_terms WHERE customer_id = $1 AND NOT waits AND from_at > 0 AND (limits_at >= $2 OR from_at > $2))
 	     + (SELECT count(*) FROM customer_prices WHERE customer_id = $1 AND (at >= $2 OR from_at > $2)),
@@ -295,9 +298,8 @@ const countTerms = `
 
 const setCurrency = `UPDATE billing_accounts SET currency = $2 WHERE customer_id = $1`
 
-// checkTerms checks terms that were just written. The currency is fixed when the first period
-// begins, or with the first charge or credit. Errors: billing.ErrTooManyTerms,
-// billing.ErrCurrency.
+// checkTerms checks terms that were just written. The currency is fixed when the first period begins, or with
+// the first charge or credit. Errors: billing.ErrTooManyTerms, billing.ErrCurrency.
 func (h *Hooks) checkTerms(ctx context.Context, w *store.Writing, c *Customer, now int64) error {
 	since := now
 	if c.Open != nil {

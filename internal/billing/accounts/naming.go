@@ -9,19 +9,20 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// A draft whose seller has no name is held, and is not due again before the seller has one. Then
-// PutSeller adds a row to seller_calls, and the worker makes the drafts due, some at a time.
+// A draft whose seller has no name is held, and is not due again until the seller has a name. When the seller
+// is named, PutSeller adds a call, which is a row of seller_calls. The worker then makes the drafts due in
+// batches.
 //
-// No draft is missed. Who holds one looks at the seller under a lock, and has it until the commit.
-// So the name comes later, and the call finds the draft; or it was there before, and the draft is
-// due at once. A call is removed when no draft is left that it could be for.
+// No draft is missed. A transaction that holds a draft reads the seller under a lock and keeps the lock until
+// the commit. A later naming adds a call that finds the draft. After an earlier naming, the draft is due at
+// once. A call is removed when no waiting draft of its seller is left.
 
-// waiting are the drafts that were held since their seller had no name. The index
-// invoices_nameless has these only.
+// waiting selects the drafts that are held because their seller has no name. The index invoices_nameless
+// contains only these drafts.
 const waiting = `i.status = 'draft' AND i.held IS NOT NULL AND i.document #>> '{seller,name}' = ''`
 
-// wake makes the drafts of customers due that waited for a name, by the customers' clocks. A draft
-// whose own time is still to come keeps this time.
+// wake makes the customers' drafts that waited for a seller's name due, by the customers' clocks. A draft
+// with a finalization time of its own keeps that time.
 const wake = `
 	UPDATE invoices i SET held = NULL,
 		finalize_at = CASE WHEN i.finalize_at = 9223372036854775807 THEN coalesce(t.now, $2::bigint) ELSE i.finalize_at END
@@ -42,8 +43,8 @@ const dropSellerCalls = `
 	DELETE FROM seller_calls WHERE seller = $1 AND NOT EXISTS (
 		SELECT FROM invoices i WHERE ` + waiting + ` AND i.document #>> '{seller,key}' = $1)`
 
-// WakeNamed makes drafts due whose seller got a name, those of so many customers at most. Those of
-// customers that somebody else works on are left to the next time.
+// WakeNamed makes drafts due whose seller now has a name, for at most atOnce customers. It leaves customers
+// that another transaction has locked to the next call.
 func (as *Accounts) WakeNamed(ctx context.Context, atOnce int) error {
 	var called bool
 	if err := as.pool.QueryRow(ctx, anyCall).Scan(&called); err != nil || !called {
@@ -52,7 +53,7 @@ func (as *Accounts) WakeNamed(ctx context.Context, atOnce int) error {
 	return as.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var seller string
 		if err := tx.QueryRow(ctx, readSellerCall).Scan(&seller); errors.Is(err, pgx.ErrNoRows) {
-			return nil // another node answers it
+			return nil // another node processes the call
 		} else if err != nil {
 			return err
 		}
@@ -69,8 +70,8 @@ func (as *Accounts) WakeNamed(ctx context.Context, atOnce int) error {
 	})
 }
 
-// makeDue has the drafts of customers tried that waited for their sellers' names. The transaction
-// has the customers' locks.
+// makeDue makes the customers' drafts that waited for their sellers' names due. The transaction has locked
+// the customers.
 func (as *Accounts) makeDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
 	now, err := as.Now(ctx)
 	if err != nil || len(ids) == 0 {
@@ -82,13 +83,14 @@ func (as *Accounts) makeDue(ctx context.Context, tx pgx.Tx, ids ...int64) error 
 	return as.SetDue(ctx, tx, ids...)
 }
 
-// MaxNameless is where the counting of a seller's drafts ends.
+// MaxNameless is the maximum count of a seller's waiting drafts; more drafts are not counted.
 const MaxNameless = 1000
 
-// maxNamelessSellers bounds how many sellers Nameless tells of.
+// maxNamelessSellers is the maximum number of sellers that Nameless returns.
 const maxNamelessSellers = 5
 
-// Nameless is a seller without a name, and how many drafts wait for one: MaxNameless for as many or more.
+// Nameless is a seller without a name, with the number of drafts that wait for the name. The number is at
+// most MaxNameless.
 type Nameless struct {
 	Seller string
 	Drafts int
@@ -100,7 +102,7 @@ const readNameless = `
 			SELECT FROM invoices i WHERE ` + waiting + ` AND i.document #>> '{seller,key}' = s.key LIMIT $1) d) w
 	WHERE s.name = '' AND w.drafts > 0 ORDER BY s.key LIMIT $2`
 
-// Nameless finds the sellers whose drafts wait for a name. Customers on test clocks count, too.
+// Nameless returns the sellers whose drafts wait for a name, including drafts of customers on test clocks.
 func (as *Accounts) Nameless(ctx context.Context) ([]Nameless, error) {
 	rows, _ := as.pool.Query(ctx, readNameless, MaxNameless, maxNamelessSellers)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Nameless])

@@ -10,17 +10,19 @@ import (
 	"quotad/internal/postgres"
 )
 
-// When billing is over, no period's invoice comes that could take charges and corrections. They get an
-// extra invoice. owed_at of open_periods says since when something waits for one, by the customer's clock.
+// When billing is over, no further period has an invoice that could contain late charges and corrections. An
+// extra invoice contains them. owed_at of open_periods is the instant, by the customer's clock, since which
+// an item waits for an extra invoice.
 //
-// Charges and void invoices have the lock of the customer's billing, and write owed_at. Adjustments are
-// made by the engine, which must not wait for that lock: it adds a row to owed_calls. It does so from the moment
-// at which an end is written, so that none is missed while the last period is being closed. The worker answers.
+// Operations on charges and void invoices lock the customer's billing and write owed_at. Adjustments run in
+// the engine, which must not wait for that lock, so the engine adds a row to owed_calls. It does so as soon
+// as an end of billing is written, so that no adjustment is missed while the last period is being closed. The
+// worker processes the rows.
 
 const owe = `UPDATE open_periods SET owed_at = least(owed_at, $2) WHERE customer_id = $1 AND start_at IS NULL`
 
-// Owe notes that something came at an instant, µs by the customer's clock, for which there has to be an
-// extra invoice. The transaction has the lock of the customer's billing, which is over. It calls SetDue later.
+// Owe records that a customer needs an extra invoice for an item of the instant at, µs by the customer's
+// clock. The transaction has locked the customer's billing, which is over, and calls SetDue later.
 func Owe(ctx context.Context, tx pgx.Tx, customer, at int64) error {
 	_, err := tx.Exec(ctx, owe, customer, at)
 	return err
@@ -28,15 +30,16 @@ func Owe(ctx context.Context, tx pgx.Tx, customer, at int64) error {
 
 const anyOwedCall = `SELECT EXISTS (SELECT FROM owed_calls)`
 
-// maxOwedCalls bounds how many calls are answered at once.
+// maxOwedCalls is the maximum number of rows of owed_calls that one transaction processes.
 const maxOwedCalls = 1000
 
 const readOwedCalls = `
 	SELECT c.id, c.customer_id FROM (SELECT id, customer_id FROM owed_calls ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED) c
 	JOIN open_periods o ON o.customer_id = c.customer_id ORDER BY o.customer_id FOR UPDATE OF o SKIP LOCKED`
 
-// noteOwed takes the calls for adjustments that some extra invoice has to take. Their hour is in a closed period
-// whose invoice is final and bills the meter. While it is a draft, it takes them itself.
+// noteOwed sets owed_at for adjustments that need an extra invoice. The hour of such an adjustment lies in a
+// closed period whose invoice is final and bills the meter. If the period's invoice is still a draft, that
+// draft contains the adjustment.
 const noteOwed = `
 	UPDATE open_periods o SET owed_at = least(o.owed_at, w.at) FROM (
 		SELECT c.customer_id, min(c.at) AS at FROM owed_calls c
@@ -53,8 +56,9 @@ const noteOwed = `
 
 const dropOwedCalls = `DELETE FROM owed_calls WHERE id = ANY ($1::bigint[])`
 
-// AnswerOwed makes extra invoices due of customers that were adjusted after their billing was over. Calls of
-// customers that somebody else works on are left to the next time. It reports whether it answered any.
+// AnswerOwed schedules extra invoices for customers whose usage was adjusted after their billing was over. It
+// leaves customers that another transaction has locked to the next call. It reports whether it processed any
+// calls.
 func (as *Accounts) AnswerOwed(ctx context.Context) (answered bool, err error) {
 	var called bool
 	if err := as.pool.QueryRow(ctx, anyOwedCall).Scan(&called); err != nil || !called {
@@ -82,7 +86,8 @@ func (as *Accounts) AnswerOwed(ctx context.Context) (answered bool, err error) {
 	return answered, err
 }
 
-// The last closed period is that of whatever chain. Where none is closed, billing ended before it began.
+// readChainEnds reads the end of the customer's last closed period, in any chain. If no period is closed,
+// billing ended before it began.
 const readChainEnds = `
 	SELECT o.customer_id, o.chain, coalesce((
 			SELECT min(n) FROM invoices i WHERE i.customer_id = o.customer_id AND i.chain = o.chain AND i.n < 0), 0) - 1,
@@ -93,8 +98,9 @@ const readChainEnds = `
 	JOIN customers c ON c.id = w.id
 	LEFT JOIN LATERAL (SELECT end_at, plan_id, version FROM periods WHERE customer_id = w.id ORDER BY end_at DESC LIMIT 1) p ON true`
 
-// ChainEnds are the ends of the chains of customers whose billing is over, as extra invoices are of them: see
-// billing.Period.Extra. FullEnd is 0 where no period was ever closed. The transaction has the customers' locks.
+// ChainEnds returns the chain ends of customers whose billing is over, in the form that extra invoices use,
+// see billing.Period.Extra. FullEnd is 0 if no period was ever closed. The transaction has locked the
+// customers.
 func ChainEnds(ctx context.Context, q postgres.Querier, customers map[int64]*Customer) (map[int64]*billing.Period, error) {
 	ids := make([]int64, 0, len(customers))
 	for id := range customers {

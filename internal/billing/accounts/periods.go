@@ -18,16 +18,17 @@ import (
 	"quotad/internal/postgres"
 )
 
-// nextPeriods opens the following periods, and sets due_at. It comes after the drafts of the closed
-// periods, whose finalizing is due, too. Where no period follows, the row keeps its place in the
-// chain, and nothing else.
+// nextPeriods opens the next periods and sets due_at. It runs after the drafts of the closed periods are
+// written, because their finalization is also a step. If no period follows, the row keeps only its position
+// in the chain.
 const nextPeriods = `
 	UPDATE open_periods u SET chain = o.chain, n = o.n, start_at = o.start_at, end_at = o.end_at, full_start = o.full_start,
 		full_end = o.full_end, known_end = o.known_end, trial = o.trial, plan_id = o.plan_id, version = o.version,
 		prices = o.prices, base = o.base, to_begin = false, opening_due = o.opening_due, owed_at = NULL, ` + unblocked + `, due_at = ` + dueOf + `
 	FROM jsonb_populate_recordset(NULL::open_periods, $1) o WHERE u.customer_id = o.customer_id RETURNING u.customer_id, u.due_at`
 
-// OpenRow is a row of open_periods, as far as closing writes it.
+// OpenRow is a row of the table open_periods, limited to the columns that are written when a period is
+// closed.
 type OpenRow struct {
 	Customer   int64                  `json:"customer_id"`
 	Chain      int                    `json:"chain"`
@@ -45,7 +46,7 @@ type OpenRow struct {
 	Base       *billing.Base          `json:"base"`
 }
 
-// OpenRowOf is the row of the period that follows closed; a nil next is none.
+// OpenRowOf returns the row of next, the period that follows closed. A nil next means that no period follows.
 func OpenRowOf(customer int64, closed, next *billing.Period) OpenRow {
 	if next == nil {
 		return OpenRow{Customer: customer, Chain: closed.Chain, N: closed.N + 1, Prices: map[string]plans.Price{}}
@@ -54,8 +55,8 @@ func OpenRowOf(customer int64, closed, next *billing.Period) OpenRow {
 		customer, next.Chain, next.N, &next.Start, &next.End, &next.FullStart, &next.FullEnd, &next.KnownEnd, next.Trial,
 		&next.PlanID, &next.Version, next.Prices, false, next.Base,
 	}
-	// A new chain begins as the first one does. Otherwise the invoice of the period that ended
-	// holds the base in advance. Where no base is due in advance, no opening is made.
+	// A new chain begins with an opening invoice. Otherwise the invoice of the period that ended contains the
+	// base in advance. If no base is due in advance, no opening invoice is created.
 	r.OpeningDue = next.Chain != closed.Chain && !next.Trial
 	if r.Prices == nil {
 		r.Prices = map[string]plans.Price{}
@@ -63,8 +64,8 @@ func OpenRowOf(customer int64, closed, next *billing.Period) OpenRow {
 	return r
 }
 
-// QueueNext opens the following periods. It calls dueAt for each customer with the instant of the next
-// step, by the customer's clock.
+// QueueNext opens the next periods. It calls dueAt for each customer with the instant of the next step, by
+// the customer's clock.
 func (h *Hooks) QueueNext(ctx context.Context, b *pgx.Batch, open []OpenRow, dueAt func(customer, at int64)) error {
 	if len(open) == 0 {
 		return nil
@@ -82,8 +83,8 @@ func (h *Hooks) QueueNext(ctx context.Context, b *pgx.Batch, open []OpenRow, due
 	return nil
 }
 
-// BeginPeriods fixes what prices periods that were written before they began: they begin now. Versions
-// of plans may have come meanwhile.
+// BeginPeriods fixes the prices of periods that were written in advance and begin now, because new plan
+// versions may have been published in the meantime.
 func BeginPeriods(ctx context.Context, tx pgx.Tx, customers map[int64]*Customer) error {
 	lines, err := Timelines(ctx, tx, customers)
 	if err != nil {
@@ -102,7 +103,7 @@ func BeginPeriods(ctx context.Context, tx pgx.Tx, customers map[int64]*Customer)
 	return nil
 }
 
-// PeriodKey names a billing period: the N-th of a customer's chain.
+// PeriodKey identifies a billing period: the N-th period of a customer's chain.
 type PeriodKey struct {
 	Customer int64
 	Chain, N int
@@ -113,7 +114,7 @@ const readClosed = `
 	FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS w (customer, chain, n)
 	JOIN periods p ON p.customer_id = w.customer AND p.chain = w.chain AND p.n = w.n`
 
-// ClosedPeriods reads closed periods. Those that are not closed are left out.
+// ClosedPeriods reads closed periods. The result omits keys of periods that are not closed.
 func ClosedPeriods(ctx context.Context, q postgres.Querier, keys []PeriodKey) (map[PeriodKey]billing.Period, error) {
 	customers := make([]int64, len(keys))
 	chains, numbers := make([]int, len(keys)), make([]int, len(keys))
@@ -132,7 +133,7 @@ func OpenPeriods(ctx context.Context, q postgres.Querier, customers []int64) (ma
 	return readPeriods(ctx, q, readOpen, customers)
 }
 
-// readPeriods reads periods. statement has the columns of readClosed.
+// readPeriods reads periods. statement must return the columns of readClosed.
 func readPeriods(ctx context.Context, q postgres.Querier, statement string, args ...any) (map[PeriodKey]billing.Period, error) {
 	all := make(map[PeriodKey]billing.Period)
 	var customer int64
@@ -143,20 +144,20 @@ func readPeriods(ctx context.Context, q postgres.Querier, statement string, args
 	}, func() (err error) {
 		p.Prices, err = ReadPrices(prices)
 		all[PeriodKey{customer, p.Chain, p.N}] = p
-		p.Base = nil // the next one's is another
+		p.Base = nil // each row has a base of its own
 		return err
 	}, statement, args...)
 	return all, err
 }
 
-// noOpening: a chain's first period has no opening invoice yet.
+// noOpening reports whether a chain's first period has no opening invoice yet.
 const noOpening = `
 	SELECT NOT EXISTS (SELECT FROM invoices WHERE customer_id = $1 AND chain = $2 AND n = 0 AND kind = 'opening')`
 
 const setCuts = `UPDATE customers SET cuts = $2 WHERE id = $1 AND cuts <> $2`
 
-// writeCuts writes the boundaries that are the customer's own, for hits, and gives them to its
-// timeline. A start that is a boundary of the periods anyway needs no cut.
+// writeCuts writes the customer's own period boundaries for hits, and sets them in the customer's timeline. A
+// start that is a regular boundary of the periods needs no cut.
 func writeCuts(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline) error {
 	line.Periods.Cuts = nil
 	cuts := []int64{}
@@ -178,10 +179,12 @@ const updateOpen = `
 			SELECT FROM plan_versions v WHERE v.plan_id = $10 AND v.version = $11 AND v.document->>'base_in' = 'advance')
 	WHERE customer_id = $1`
 
-// writeOpen writes the open period; without one billing is over, and what waits for an invoice gets an
-// extra one. restart: its terms count from its start.
-// Else it has begun or not as before, whatever the clock shows: a test clock may have been set back.
-// openingDue: its opening is still to be made, if its base is due in advance. A trial has none.
+// writeOpen writes the open period. If ok is false, billing is over, and items that wait for an invoice get
+// an extra one.
+//
+// If restart is true, the terms count from the period's start. Otherwise the stored to_begin stays, whatever
+// the clock shows, because a test clock may have been set back. If openingDue is true, the opening invoice is
+// still due, provided that the base is due in advance. A trial has no opening invoice.
 func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok, restart, openingDue bool) error {
 	if !ok {
 		_, err := w.Exec(ctx, updateOpen, c.ID, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true, nil, c.Now)
@@ -203,8 +206,8 @@ func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok
 	return err
 }
 
-// readBoundaries: where a scheduled change is to another interval, the one of now is among the former
-// periods.
+// readBoundaries reads the data for the period boundaries. If a scheduled change has another interval, the
+// present interval is in former_periods.
 const readBoundaries = `
 	SELECT c.id, c.key, c.timezone, c.billing_anchor, c.former_periods, c.cuts, v.document->>'interval', (v.document->>'interval_count')::integer, t.history
 	FROM customers c LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits
@@ -212,7 +215,7 @@ const readBoundaries = `
 	LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE c.id = ANY ($1)`
 
-// readTermsRows has the row that waits, too: from its instant on it counts.
+// readTermsRows reads the customers' terms, including a pending change, which counts from its instant.
 const readTermsRows = `
 	SELECT customer_id, change, how, from_at, limits_at, plan_id, joined_version, coalesce(pinned_version, 0) FROM customer_terms
 	WHERE customer_id = ANY ($1) ORDER BY customer_id, change, how IN ('period_end', 'base_end')`
@@ -225,7 +228,7 @@ const readPlanVersions = `
 	SELECT plan_id, version, apply_to = 'all', change, (extract(epoch FROM created_at) * 1000000)::bigint, base_every FROM plan_versions
 	WHERE plan_id IN (SELECT plan_id FROM customer_terms WHERE customer_id = ANY ($1))`
 
-// Timelines reads what the periods of customers follow from.
+// Timelines reads the data that determines the periods of customers.
 func Timelines(ctx context.Context, q postgres.Querier, customers map[int64]*Customer) (map[int64]*timeline.Timeline, error) {
 	ids := slices.Sorted(maps.Keys(customers))
 	all := make(map[int64]*timeline.Timeline, len(ids))
@@ -246,7 +249,7 @@ func Timelines(ctx context.Context, q postgres.Querier, customers map[int64]*Cus
 	return all, postgres.Send(ctx, q, b)
 }
 
-// queueTerms reads what customers were on.
+// queueTerms queues the read of all terms of the customers, past and present.
 func queueTerms(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	var id int64
 	var terms timeline.Terms
@@ -256,7 +259,7 @@ func queueTerms(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	}, readTermsRows, ids)
 }
 
-// queueOwnPrices reads the prices of customers' own.
+// queueOwnPrices queues the read of customers' own prices.
 func queueOwnPrices(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	var id int64
 	var own timeline.OwnPrice
@@ -273,7 +276,7 @@ func queueOwnPrices(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline)
 	}, readOwnPrices, ids)
 }
 
-// queuePeriods reads the boundaries and the clocks.
+// queuePeriods queues the read of the boundaries and the test clocks.
 func queuePeriods(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	var id int64
 	var key, zone, anchor string
@@ -294,7 +297,8 @@ func queuePeriods(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	}, readBoundaries, ids)
 }
 
-// queueVersions gives each timeline all versions of all plans that one of them names.
+// queueVersions queues the read of plan versions. Each timeline gets every version of every plan that any of
+// the customers was or is on.
 func queueVersions(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	b.Queue(readPlanVersions, ids).Query(func(rows pgx.Rows) error {
 		versions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[timeline.Version])
@@ -305,11 +309,15 @@ func queueVersions(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) 
 	})
 }
 
-// The invoices that hold a base in advance are the opening, or the invoice of the period before it
-// began. One that is for more periods may be on the invoices of some of them, too: where its end moved
-// later, or where a change at its very start had it charged again. first is the period that it begins
-// with, own the one that is asked about. OFFSET 0 keeps the order: the lines of one invoice are few, and
-// those that begin at one instant are those of all customers.
+// advanceLines selects the invoice lines that contain a base in advance. Such a line is on the opening
+// invoice, or on the invoice of the period before the base began.
+//
+// A base for several periods may also be on the invoices of these periods. This happens when its end moved
+// later, or when a change at its start charged it again. first is the base's first period, and own is the
+// requested period.
+//
+// OFFSET 0 keeps the order of the joins. One invoice has few lines, but all customers together have many
+// lines that begin at one instant.
 const advanceLines = `
 	SELECT w.n, l.from_at, l.to_at, l.plan_version, l.amount_minor, l.amount_minor + coalesce((
 		SELECT sum(c.amount_minor) FROM invoice_lines c JOIN invoices ci ON ci.id = c.invoice_id AND ci.kind = 'credit_note'
@@ -328,8 +336,8 @@ const advanceLines = `
 	) l ON true
 	ORDER BY w.n, l.from_at, i.id, l.n`
 
-// paidAhead reports whether an invoice that is not void holds base in advance of the open period. It is
-// there only while the period is.
+// paidAhead reports whether a valid invoice contains the base price of the open period, charged in advance.
+// Without an open period, the result is false.
 func paidAhead(ctx context.Context, q postgres.Querier, c *Customer) (paid bool, err error) {
 	if c.Open == nil {
 		return false, nil
@@ -349,19 +357,19 @@ func paidAhead(ctx context.Context, q postgres.Querier, c *Customer) (paid bool,
 	return paid, nil
 }
 
-// heldArgs are the arguments of advanceLines for one base price.
+// heldArgs returns the arguments of the query advanceLines for one base price.
 func heldArgs(customer int64, chain, own int, b *billing.Base) []any {
 	return []any{[]int64{customer}, []int{chain}, []int{b.N}, []int{own}, []int64{b.Start}, []bool{b.Late}}
 }
 
-// Holder is a period whose base in advance earlier invoices may hold.
+// Holder is a period whose base price, charged in advance, may be on earlier invoices.
 type Holder struct {
 	Customer int64
 	Terms    *assembly.Terms
 	Into     *assembly.Held
 }
 
-// QueueHeld finds the base lines of periods that earlier invoices hold.
+// QueueHeld queues the read of base prices that earlier invoices charged in advance for the periods.
 func QueueHeld(b *pgx.Batch, of []Holder) {
 	var customers, starts []int64
 	var chains, firsts, owns []int
@@ -386,7 +394,7 @@ func QueueHeld(b *pgx.Batch, of []Holder) {
 	var amount int64
 	postgres.QueueEach(b, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor, &a.Invoice, &a.Line, &a.Part, &a.WholeMinor}, func() error {
 		found[n-1](a, amount)
-		a.Part, a.WholeMinor = nil, nil // the next line's are others
+		a.Part, a.WholeMinor = nil, nil // each row has values of its own
 		return nil
 	}, advanceLines, customers, chains, firsts, owns, starts, late)
 }

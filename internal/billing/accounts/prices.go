@@ -17,8 +17,7 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// OwnPrice is a price of a customer's own. It counts for the billing periods that start at From
-// or later, µs.
+// OwnPrice is a customer's own price. It applies to the billing periods that start at From or later, µs.
 type OwnPrice struct {
 	plans.Price
 	From int64
@@ -42,8 +41,8 @@ func scanOwnPrice(row pgx.CollectableRow) (*OwnPrice, error) {
 	return p, err
 }
 
-// OwnPrices returns the prices of a customer's own, by meter. They are few: one for a meter that
-// was priced by hand. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous.
+// OwnPrices returns the customer's own prices, by meter. A customer has few such prices, at most one for each
+// meter. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous.
 func (as *Accounts) OwnPrices(ctx context.Context, key string) ([]*OwnPrice, error) {
 	ctx, cancel := context.WithTimeout(ctx, as.store.Within())
 	defer cancel()
@@ -56,7 +55,7 @@ func (as *Accounts) OwnPrices(ctx context.Context, key string) ([]*OwnPrice, err
 	return all, store.Classify(err)
 }
 
-// OwnPrice returns one of them, or billing.ErrUnknownPrice.
+// OwnPrice returns the customer's own price for one meter, or billing.ErrUnknownPrice.
 func (as *Accounts) OwnPrice(ctx context.Context, key, meter string) (*OwnPrice, error) {
 	id, _, err := Find(ctx, as.pool, key)
 	if err != nil {
@@ -68,12 +67,12 @@ func (as *Accounts) OwnPrice(ctx context.Context, key, meter string) (*OwnPrice,
 const insertOwnPrice = `
 	INSERT INTO customer_prices (customer_id, meter, change, from_at, at, price) VALUES ($1, $2, $3, $4, $5, $6)`
 
-// PutOwnPrice gives a customer a price of its own for a meter, or with a nil price the plan's
-// again. It counts from the next billing period on. Before the first billed hit it counts for
-// the first period, too. created says whether there was none.
+// PutOwnPrice writes a customer's own price for a meter. A nil price restores the plan's price. The change
+// applies from the next billing period. Before the first billed hit, the change also applies to the first
+// period. created reports whether the customer had no own price for the meter before.
 //
-// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, billing.ErrAnonymous,
-// billing.ErrUnknownPrice, billing.ErrTooManyTerms, model.FieldErrors.
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, billing.ErrAnonymous, billing.ErrUnknownPrice,
+// billing.ErrTooManyTerms, model.FieldErrors.
 func (as *Accounts) PutOwnPrice(ctx context.Context, key, meter string, price *plans.Price) (p *OwnPrice, created bool, err error) {
 	if price != nil {
 		if err := plans.CheckPrice(price); err != nil {
@@ -124,8 +123,8 @@ const allocates = `
 	SELECT EXISTS (SELECT FROM plan_versions v JOIN plans p ON p.id = v.plan_id, jsonb_array_elements(v.document -> 'limits') l
 		WHERE p.key = $1 AND v.version = $2 AND l ->> 'meter' = $3 AND l ->> 'algorithm' = 'allocation')`
 
-// onMeter makes sure that the meter of a customer's price is there, and that the price is one for its
-// kind and for the plan that the customer is on.
+// onMeter checks that the meter of a customer's price exists, and that the price fits the meter's kind and
+// the customer's plan.
 func onMeter(ctx context.Context, w *store.Writing, price *plans.Price, of *plans.Customer) error {
 	ids, err := store.MeterIDs(ctx, w, []string{price.Meter})
 	if err != nil {
@@ -173,13 +172,13 @@ func (as *Accounts) writePrice(ctx context.Context, w *store.Writing, c *Custome
 		if err := as.reopen(ctx, w, c, true); err != nil {
 			return nil, err
 		}
-		return own, as.SetDue(ctx, w, c.ID) // its opening may have to be made again
+		return own, as.SetDue(ctx, w, c.ID) // the opening invoice may need a new draft
 	}
 	return own, nil
 }
 
-// priceFrom is the start of the first period that a new price counts for. restart: that is the
-// open one.
+// priceFrom returns the start of the first period to which a new price applies. restart reports whether that
+// period is the open one.
 func (as *Accounts) priceFrom(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, meter string) (from int64, restart bool, err error) {
 	if c.Open == nil {
 		_, from = line.Periods.Period(c.Now)
@@ -206,8 +205,8 @@ func (as *Accounts) priceFrom(ctx context.Context, w *store.Writing, c *Customer
 	return c.Open.Start, true, nil
 }
 
-// wasHit reports whether the first period has a billed hit, or one on a meter that is to get a
-// price. It draws a line first, so that hits under way come after the new price.
+// wasHit reports whether the first period has a billed hit, or a hit on the meter that is to get a price. It
+// first marks the usage, so that concurrent hits count after the new price.
 func (as *Accounts) wasHit(ctx context.Context, w *store.Writing, c *Customer, meter string) (hit bool, err error) {
 	meters := []string{meter}
 	if w.Open != nil {

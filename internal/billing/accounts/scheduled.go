@@ -12,7 +12,7 @@ import (
 
 const currencyOf = `SELECT document->>'currency' FROM plan_versions WHERE plan_id = $1 AND version = $2`
 
-// scheduledEnd is store.Billing's End.
+// scheduledEnd implements store.Billing.End.
 func (h *Hooks) scheduledEnd(ctx context.Context, w *store.Writing, customer int64, s *store.Scheduled) (at int64, err error) {
 	c, line, err := h.standing(ctx, w, customer)
 	if err != nil {
@@ -50,9 +50,10 @@ func (h *Hooks) scheduledEnd(ctx context.Context, w *store.Writing, customer int
 	return at, nil
 }
 
-// running is the period whose end a customer may wait for at an instant: the one that runs, open or one
-// that follows it. A cut that was made at this instant lies just after what was booked at it, so the clock
-// may show the instant still. The period that begins there counts then. Errors: timeline.ErrFar.
+// running returns the period whose end a scheduled change at the instant at waits for: the period that runs,
+// which is the open period or a later one. A cut made at this instant lies just after the usage booked at the
+// instant, so the clock may still show the instant. In that case the period after the cut is returned.
+// Errors: timeline.ErrFar.
 func (c *Customer) running(line *timeline.Timeline, open billing.Period, at int64) (p billing.Period, ok bool, err error) {
 	p, ok, err = line.At(open, at)
 	cut := p.End < p.FullEnd && !slices.Contains(c.Account.Cuts(nil), p.End)
@@ -63,7 +64,7 @@ func (c *Customer) running(line *timeline.Timeline, open billing.Period, at int6
 	return p, ok, nil
 }
 
-// endOfBase is the end of the last period that the base price of one is for, as things are.
+// endOfBase returns the end of the last period that p's base price covers, as known at present.
 func endOfBase(line *timeline.Timeline, p billing.Period) int64 {
 	for base := p.Base; base != nil; {
 		next, ok := line.Next(&p)

@@ -14,31 +14,32 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// maxNumber is the largest number that a series may be told to go on with.
+// maxNumber is the largest next number that an admin may set for a series.
 const maxNumber = int64(1e15 - 1)
 
-// Seller is a seller as it is shown.
+// Seller is a seller as the API returns it.
 type Seller struct {
 	billing.Seller
-	CreditNotePrefix string // "": notes are numbered with the invoices
-	NextNumber       int64  // of invoices of customers that are not on test clocks
+	CreditNotePrefix string // "" if credit notes share the invoices' numbers
+	NextNumber       int64  // for invoices of customers that are not on test clocks
 	Change           int64
 }
 
-// ETag is the seller's entity tag, unquoted.
+// ETag returns the seller's entity tag, unquoted.
 func (s *Seller) ETag() string { return strconv.FormatInt(s.Change, 10) }
 
 // SellerInput is a seller as an admin writes it.
 type SellerInput struct {
 	billing.Seller
 	CreditNotePrefix string
-	NextNumber       *int64 // nil: as it is
+	NextNumber       *int64 // nil keeps the number
 }
 
-// PaperColumns are those columns of sellers that OnPaper has the places of.
+// PaperColumns lists the columns of the table sellers that documents show. OnPaper returns their scan
+// destinations.
 const PaperColumns = `key, name, address, country, tax_id, registration, email, payment, footer, prefix`
 
-// OnPaper is where a row of PaperColumns is read into.
+// OnPaper returns the scan destinations for a row of PaperColumns.
 func OnPaper(s *billing.Seller) []any {
 	return []any{&s.Key, &s.Name, &s.Address, &s.Country, &s.TaxID, &s.Registration, &s.Email, &s.Payment, &s.Footer, &s.Prefix}
 }
@@ -80,8 +81,8 @@ func (as *Accounts) Sellers(ctx context.Context, page plans.Page) (*plans.List[*
 	return store.Paged(all, limit, kindSeller, func(s *Seller) string { return s.Key }), nil
 }
 
-// check puts the texts of a seller into the form in which they are stored. It is what is wrong with the
-// seller, without what only the database knows.
+// check normalizes the texts of a seller for storage. It returns the errors that can be found without the
+// database.
 func (in *SellerInput) check() checked {
 	var c checked
 	if !plans.ValidKey(in.Key) {
@@ -115,7 +116,7 @@ const putSeller = `
 		prefix = excluded.prefix, credit_note_prefix = excluded.credit_note_prefix, change = excluded.change
 	RETURNING next_number`
 
-// leavePrefix keeps the next numbers of the seller's prefix, which it leaves.
+// leavePrefix saves the next numbers of the prefix that a seller gives up, for a later return to it.
 const leavePrefix = `
 	INSERT INTO seller_numbers (seller, series, prefix, next_number)
 	SELECT s.key, w.series, w.prefix, w.next FROM sellers s,
@@ -123,7 +124,8 @@ const leavePrefix = `
 	WHERE s.key = $1
 	ON CONFLICT (seller, series, prefix) DO UPDATE SET next_number = excluded.next_number`
 
-// takePrefix gives the seller a prefix with its next numbers: 1, or after the last that it gave.
+// takePrefix sets the seller's prefix and its next numbers: the stored numbers if the seller used the prefix
+// before, otherwise 1.
 const takePrefix = `
 	WITH t AS (
 		DELETE FROM seller_numbers WHERE seller = $1 AND (series, prefix) IN (('live', $2), ('test', 'TEST-' || $2))
@@ -132,18 +134,19 @@ const takePrefix = `
 		next_test_number = coalesce((SELECT next_number FROM t WHERE series = 'test'), 1)
 	WHERE key = $1`
 
-// callSeller has the drafts tried that wait for the seller's name, see WakeNamed.
+// callSeller adds a row to seller_calls, so that the worker retries the drafts that wait for the seller's
+// name, see WakeNamed.
 const callSeller = `INSERT INTO seller_calls (seller) VALUES ($1)`
 
-// skipTo has the seller's invoices go on with a number that is larger than the next one.
+// skipTo raises the next number of the seller's invoices and records the skip, so that the gap is not an
+// error.
 const skipTo = `
 	WITH s AS (UPDATE sellers SET next_number = $2 WHERE key = $1 RETURNING key, prefix)
 	INSERT INTO seller_skips (seller, series, prefix, number) SELECT key, 'live', prefix, $2 FROM s ON CONFLICT DO NOTHING`
 
-// PutSeller writes a seller. created says whether it is new. A precondition is checked where
-// there is one. Invoices that are finalized keep what the seller was. Its next numbers stay, but for
-// NextNumber, and where its prefix becomes another one. Drafts that waited for its name are finalized
-// soon.
+// PutSeller writes a seller. created reports whether the seller is new. A precondition is checked if the
+// request has one. Finalized invoices keep the former details of the seller. The seller's next numbers stay,
+// unless NextNumber or the prefix changes. Drafts that waited for the seller's name are finalized soon.
 //
 // Errors: model.FieldErrors, plans.ErrPrecondition, plans.ErrExists.
 func (as *Accounts) PutSeller(ctx context.Context, in SellerInput, pre plans.Precondition) (s *Seller, created bool, err error) {
@@ -181,7 +184,7 @@ func (as *Accounts) PutSeller(ctx context.Context, in SellerInput, pre plans.Pre
 	return s, created, err
 }
 
-// writeSeller writes a seller whose row is locked, if it is there. old is as it is.
+// writeSeller writes a seller whose row, if it exists, is locked. old is the stored seller.
 func (as *Accounts) writeSeller(ctx context.Context, w *store.Writing, old *Seller, in *SellerInput) (*Seller, error) {
 	s := &Seller{in.Seller, in.CreditNotePrefix, old.NextNumber, old.Change}
 	if in.NextNumber != nil {
@@ -215,7 +218,8 @@ func (as *Accounts) writeSeller(ctx context.Context, w *store.Writing, old *Sell
 	return s, err
 }
 
-// moveSeller does what follows from another prefix of a seller that is there, and from its first name.
+// moveSeller saves and restores numbers if the prefix of an existing seller changes. It also calls the worker
+// if a seller gets its first name.
 func moveSeller(ctx context.Context, w *store.Writing, old *Seller, in *SellerInput) error {
 	var err error
 	if old.Key != "" && in.Prefix != old.Prefix {

@@ -14,15 +14,15 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// A seller has two series of numbers for each prefix: that of customers on test clocks is one of its
-// own. The next number of the seller's prefix is in its row, and others are in seller_numbers. A prefix
-// that was left goes on where it was, if the seller takes it again.
+// A seller has two series of numbers for each prefix, because customers on test clocks have a separate
+// series. The next number of the seller's current prefix is in the seller's row, and those of former prefixes
+// are in seller_numbers. If the seller takes a former prefix again, its numbers continue.
 
-// maxPrefix is the length of the longest prefix of numbers, bytes.
+// maxPrefix is the maximum length of a number prefix, in bytes.
 const maxPrefix = 20
 
-// prefixes takes the white space off both ends of those of a seller. It checks each for itself, and beside
-// the other.
+// prefixes trims white space from both ends of a seller's prefixes. It checks each prefix alone and then both
+// together.
 func (c *checked) prefixes(in *SellerInput) {
 	const asTest = "must not begin with TEST, in any case, without a letter after it: so do the numbers of customers on test clocks, with " + billing.TestPrefix
 	for _, p := range []struct {
@@ -42,9 +42,9 @@ func (c *checked) prefixes(in *SellerInput) {
 	}
 }
 
-// looksTest reports whether numbers of a prefix look like those of the series of test clocks: it begins
-// with TEST in any case, and no letter follows. Characters that are not seen do not count, and letters of
-// another width or style are the same letters.
+// looksTest reports whether the numbers of a prefix look like numbers of the test series: the prefix begins
+// with TEST in any case, and no letter follows. Invisible characters are ignored, and letters of another
+// width or style count as the same letters.
 func looksTest(prefix string) bool {
 	shown := strings.Map(func(r rune) rune {
 		if !plans.IsSeen(r) && !unicode.IsSpace(r) {
@@ -57,8 +57,8 @@ func looksTest(prefix string) bool {
 	return begins && !unicode.IsLetter(next)
 }
 
-// sameNumber reports whether series of two prefixes could give one number, which is a prefix and an
-// integer above 0.
+// sameNumber reports whether the series of two prefixes could produce the same number. A number is a prefix
+// and an integer above 0.
 func sameNumber(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -67,25 +67,25 @@ func sameNumber(a, b string) bool {
 	return begins && strings.Trim(rest, "0123456789") == "" && !strings.HasPrefix(rest, "0")
 }
 
-// series is one of a seller's.
+// series is one of a seller's number series.
 type series struct{ Name, Prefix string }
 
-// seriesOf are both series of a prefix.
+// seriesOf returns both series of a prefix.
 func seriesOf(prefix string) [2]series {
 	return [2]series{
 		{billing.SeriesLive, billing.PrefixIn(billing.SeriesLive, prefix)}, {billing.SeriesTest, billing.PrefixIn(billing.SeriesTest, prefix)},
 	}
 }
 
-// givenSeries are the series of a seller that gave numbers.
+// givenSeries selects the series in which a seller has assigned numbers.
 const givenSeries = `
 	SELECT w.series, w.prefix FROM sellers s,
 		LATERAL (VALUES ('live', s.prefix, s.next_number), ('test', 'TEST-' || s.prefix, s.next_test_number)) AS w (series, prefix, next)
 	WHERE s.key = $1 AND w.next > 1
 	UNION SELECT series, prefix FROM seller_numbers WHERE seller = $1 AND next_number > 1`
 
-// checkSeries refuses prefixes with which two series of the seller could give one number. Series that
-// gave numbers before count. The seller's row is locked. The error is model.FieldErrors.
+// checkSeries rejects prefixes with which two series of the seller could produce the same number. Former
+// series with assigned numbers count, too. The seller's row is locked. The error is model.FieldErrors.
 func checkSeries(ctx context.Context, w *store.Writing, old *Seller, in *SellerInput) error {
 	rows, _ := w.Query(ctx, givenSeries, in.Key)
 	given, err := pgx.CollectRows(rows, pgx.RowToStructByPos[series])
@@ -122,7 +122,7 @@ func checkSeries(ctx context.Context, w *store.Writing, old *Seller, in *SellerI
 	return nil
 }
 
-// shared is a number that both prefixes could begin.
+// shared returns a sample number that the series of both prefixes could produce.
 func shared(a, b string) string {
 	if len(a) < len(b) {
 		a = b

@@ -10,30 +10,30 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// Trial is a change of a customer that is tried: to another plan, or an end of billing.
+// Trial is a simulated change of a customer: a change to another plan or an end of billing.
 type Trial struct {
-	Plan    string // "": an end of billing
-	Version *int   // that the customer is pinned to
-	// Change is plans.ChangeNow, plans.ChangeLimitsNow, plans.UntilPeriodEnd or plans.UntilBaseEnd; "": as
-	// in a write of the customer.
+	Plan    string // "" for an end of billing
+	Version *int   // the version to which the customer is pinned
+	// Change is plans.ChangeNow, plans.ChangeLimitsNow, plans.UntilPeriodEnd or plans.UntilBaseEnd. If Change
+	// is "", the default for a write of the customer applies.
 	Change string
 
 	EndsAt    *int64 // µs
 	PeriodEnd bool   // EndsAt is the end of the running period
-	BaseEnd   bool   // EndsAt is the end of the periods that the base price of the running one is for
+	BaseEnd   bool   // EndsAt is the end of the periods that the running base price covers
 }
 
-// Waits reports whether the change would be a scheduled one.
+// Waits reports whether the change would be scheduled.
 func (t *Trial) Waits() bool {
 	return plans.WasScheduled(t.Change)
 }
 
-// Try writes a change as the request that makes it does, calls look in the transaction that wrote it, and
-// undoes it. at is when the change counts, µs by the customer's clock. Meanwhile other writes of admins
-// wait, and hits of a customer whose period the change ends. Errors: plans.ErrUnknownCustomer,
-// plans.ErrArchived, billing.ErrAnonymous, those of the write, and those of look.
+// Try writes a change like the real request, calls look in the same transaction, and rolls the change back.
+// at is the instant at which the change takes effect, µs by the customer's clock. In the meantime, other
+// admin writes wait, and hits wait if the change ends the customer's period. Errors:
+// plans.ErrUnknownCustomer, plans.ErrArchived, billing.ErrAnonymous, and the errors of the write and of look.
 func (as *Accounts) Try(ctx context.Context, key string, t *Trial, look func(ctx context.Context, tx pgx.Tx, customer, at int64) error) error {
-	c, err := as.store.GetCustomer(ctx, key) // this writes a change that is due
+	c, err := as.store.GetCustomer(ctx, key) // GetCustomer also writes a scheduled change that is due
 	switch {
 	case err != nil:
 		return err
@@ -73,7 +73,7 @@ func (as *Accounts) Try(ctx context.Context, key string, t *Trial, look func(ctx
 	return err
 }
 
-// tryEnd writes the end of a trial, and the account as it is.
+// tryEnd writes the customer's account unchanged, except for the end of billing from t.
 func (as *Accounts) tryEnd(ctx context.Context, key string, t *Trial, trial *store.Store) error {
 	a, err := as.Account(ctx, key)
 	if err != nil {

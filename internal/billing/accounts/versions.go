@@ -15,31 +15,30 @@ import (
 	"quotad/internal/postgres"
 )
 
-// maxVersions bounds the plan versions in memory. One with a hundred tiered prices takes some
-// 100 KB.
+// maxVersions is the maximum number of plan versions in memory. A version with a hundred tiered prices takes
+// some 100 KB.
 const maxVersions = 1000
 
-// VersionKey names a plan version.
+// VersionKey identifies a plan version.
 type VersionKey struct {
 	plan    int32
 	version int
 }
 
-// Version is a plan version with its prices read. It never changes, and nor do the ids of its
-// meters.
+// Version is a plan version with its parsed prices. A version and the ids of its meters never change.
 type Version struct {
 	*plans.Plan
-	id     int32 // of the plan
+	id     int32 // the plan's id
 	prices *assembly.Plan
 	meters map[string]int32 // ids, by key, of the meters that the plan names
 }
 
-// Versions is the memory of plan versions.
+// Versions is the cache of plan versions.
 type Versions struct {
 	kept *cache.Cache[VersionKey, *Version]
 }
 
-// NewVersions returns an empty memory.
+// NewVersions returns an empty cache.
 func NewVersions() *Versions {
 	kept, err := cache.New[VersionKey, *Version](maxVersions)
 	if err != nil {
@@ -54,10 +53,10 @@ const readVersions = `
 	JOIN plan_versions v ON v.plan_id = w.plan_id AND v.version = w.version
 	JOIN plans p ON p.id = v.plan_id`
 
-// Found are plan versions by their names.
+// Found contains plan versions by their keys.
 type Found map[VersionKey]*Version
 
-// Get returns plan versions, from memory or by one statement. Each of keys must exist.
+// Get returns plan versions, from the cache or with one statement. All keys must exist.
 func (vs *Versions) Get(ctx context.Context, q postgres.Querier, keys []VersionKey) (Found, error) {
 	all := make(Found)
 	var ids []int32
@@ -74,7 +73,7 @@ func (vs *Versions) Get(ctx context.Context, q postgres.Querier, keys []VersionK
 	if len(ids) == 0 {
 		return all, nil
 	}
-	rows, _ := q.Query(ctx, readVersions, ids, numbers) // a failed Query is the error of CollectRows
+	rows, _ := q.Query(ctx, readVersions, ids, numbers) // CollectRows returns the error of a failed Query
 	read, err := pgx.CollectRows(rows, scanVersion)
 	if err != nil {
 		return nil, err
@@ -117,11 +116,11 @@ func scanVersion(row pgx.CollectableRow) (*Version, error) {
 	return v, err
 }
 
-// PricedBy is the plan version that prices a period.
+// PricedBy returns the key of the plan version that prices a period.
 func PricedBy(p *billing.Period) VersionKey { return VersionKey{p.PlanID, p.Version} }
 
-// VersionsOf are the plan versions that Terms needs of a period: that which prices it, and those whose
-// base price it lies in.
+// VersionsOf returns the keys of the plan versions that Terms needs for a period: the version that prices the
+// period, and the versions of the base prices that cover it.
 func VersionsOf(p *billing.Period) []VersionKey {
 	keys := []VersionKey{PricedBy(p)}
 	for b := p.Base; b != nil; b = b.Over {
@@ -130,7 +129,7 @@ func VersionsOf(p *billing.Period) []VersionKey {
 	return keys
 }
 
-// Terms are what prices a period.
+// Terms returns the pricing terms of a period.
 func (vs Found) Terms(p *billing.Period) assembly.Terms {
 	t := assembly.Terms{Period: *p, Plan: vs[PricedBy(p)].prices}
 	if b := p.Base; b != nil {
@@ -142,7 +141,7 @@ func (vs Found) Terms(p *billing.Period) assembly.Terms {
 	return t
 }
 
-// PricedMeters are the ids of the meters that a period's terms name, and maybe of others.
+// PricedMeters returns the ids of the meters in a period's terms. The result may contain other meters.
 func (as *Accounts) PricedMeters(ctx context.Context, q postgres.Querier, t *assembly.Terms) (map[string]int32, error) {
 	versions, err := as.Versions.Get(ctx, q, []VersionKey{PricedBy(&t.Period)})
 	if err != nil {

@@ -13,44 +13,44 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// Archiver works on one database. Any number of nodes may serve on it meanwhile. Pool and Now are
-// required.
+// Archiver archives the old months of one database, while nodes serve on it. Pool and Now are required.
 type Archiver struct {
 	Pool *pgxpool.Pool
 	Now  func(context.Context) (int64, error) // the database's time, µs
-	// Done hears of each month that was taken out; nil: nobody does.
+	// Done is called after each month is archived. It may be nil.
 	Done func(upkeep.ArchivedMonth)
-	// Settle is how long nodes may still go by a test clock as it was before. 0 is 3 s.
+	// Settle is the time for which nodes may still use an earlier setting of a test clock. 0 means 3 s.
 	Settle time.Duration
 }
 
-// Report is what was done, or in a dry run would be.
+// Report is the result of a run, or the expected result in a dry run.
 type Report struct {
-	Booked        int                    // counters that had units of old hours
-	Months        []upkeep.ArchivedMonth // that were taken out
-	usage.Archive                        // as it is now
+	Booked        int                    // the number of counters with units of old hours
+	Months        []upkeep.ArchivedMonth // the archived months
+	usage.Archive                        // the archive after the run
 }
 
-// RefusedError says why nothing was done.
+// RefusedError is the reason why nothing was done.
 type RefusedError string
 
 func (e RefusedError) Error() string { return string(e) }
 
 const (
-	// archiveLock is the advisory lock of whoever archives.
+	// archiveLock is the advisory lock that a running Archiver holds.
 	archiveLock = 0x71756f746178 // "quotax"
-	// A change counts on all nodes within a second; what a node refused is written a second later.
+	// settled is the default of Archiver.Settle. A change takes effect on all nodes within a second, and each
+	// node writes its refusals within another second.
 	settled = 3 * time.Second
-	// lockPause is between two tries for the tables of billing, which are locked for some
+	// lockPause is the pause between two attempts to lock the billing tables, which others lock for a few
 	// milliseconds.
 	lockPause = 200 * time.Millisecond
 )
 
-// Run takes all hours before an instant out: the first of a month, UTC, that is not younger than the
-// month before the running one. Where it was ended, Run goes on with the same instant. Whatever fails,
-// usage is whole: a month is taken out in one transaction.
+// Run archives all hours before an instant. The instant must be the start of a month in UTC, and not later than
+// the start of the month before the current one. After an interrupted run, Run with the same instant continues.
+// Usage is always complete, even if Run fails, because each month is archived in one transaction.
 //
-// Errors: RefusedError and *upkeep.NotWholeError, with which nothing was changed.
+// Errors: RefusedError and *upkeep.NotWholeError. In both cases nothing was changed.
 func (a *Archiver) Run(ctx context.Context, before time.Time) (report Report, err error) {
 	bound := before.UnixMicro()
 	conn, err := a.Pool.Acquire(ctx)
@@ -94,8 +94,8 @@ func (a *Archiver) Run(ctx context.Context, before time.Time) (report Report, er
 	return report, err
 }
 
-// forbid makes the database refuse what would be billed or corrected of hours before the bound. Nobody
-// writes the tables of billing while it looks at them for the last time.
+// forbid sets the bound in the database, which then rejects bills and corrections of earlier hours. It locks the
+// billing tables during the final check, so that nobody writes to them.
 func (a *Archiver) forbid(ctx context.Context, bound int64) error {
 	for {
 		err := pgx.BeginFunc(ctx, a.Pool, func(tx pgx.Tx) error {
@@ -122,8 +122,8 @@ func (a *Archiver) forbid(ctx context.Context, bound int64) error {
 	}
 }
 
-// book books what counters keep of hours before the bound. Hits add nothing to such hours any more:
-// the clock is far after them, and so is each test clock by now. So the second pass finds nothing.
+// book books the units in counters whose hours are before the bound. Hits no longer add units to these hours,
+// because the clock and all test clocks are far past them. The second pass therefore finds nothing.
 func (a *Archiver) book(ctx context.Context, bound int64) (booked int, err error) {
 	var clocks bool
 	if err := a.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM test_clocks)`).Scan(&clocks); err != nil {
@@ -157,7 +157,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Check says whether Run would do it, and changes nothing. Its errors are those of Run.
+// Check reports whether Run would succeed, and changes nothing. Its errors are those of Run.
 func (a *Archiver) Check(ctx context.Context, before time.Time) error {
 	now, err := a.Now(ctx)
 	if err != nil {

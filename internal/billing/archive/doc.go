@@ -1,4 +1,4 @@
-// Package archive takes old months of usage and adjustments out of their tables, once nothing of them
-// is to be billed or corrected any more. It decides whether that is so, and in which order it is done.
-// What reaches the hot tables it asks of the engine. It must never take out what an invoice may need.
+// Package archive moves old months of usage and adjustments out of their tables when no bill or correction can
+// need them any more. The package decides which months these are, and the order of the steps. The engine
+// performs the steps that touch hot tables. The package must never archive data that an invoice may need.
 package archive

@@ -11,12 +11,12 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// A reason is why hours before a bound are still needed. Its statement says of how many rows, and
-// names the first. $1 the bound, µs.
+// reason is a reason why hours before a bound are still needed. Its statement returns the number of rows that
+// need them, and the key of the first one. The parameter $1 is the bound, µs.
 type reason struct{ sql, says string }
 
-// Whose billing is over, and for whom no extra invoice is due, gets no correction of what is taken out any
-// more: see correctable of invoices. So it is not waited for.
+// Adjustments of customers whose billing has ended, and who are due no extra invoice, are never billed (see
+// correctable in package invoices). The reasons therefore ignore them.
 var reasons = []reason{
 	{
 		`SELECT count(*), min(c.key) FROM open_periods o JOIN customers c ON c.id = o.customer_id WHERE o.start_at < $1`,
@@ -40,8 +40,7 @@ var reasons = []reason{
 	},
 }
 
-// waitsFor is a RefusedError while something is still to be billed or corrected of hours before a
-// bound.
+// waitsFor returns a RefusedError if hours before a bound may still be billed or corrected.
 func waitsFor(ctx context.Context, q querier, bound int64) error {
 	for _, r := range reasons {
 		if err := r.check(ctx, q, bound); err != nil {
@@ -62,8 +61,8 @@ func (r reason) check(ctx context.Context, q querier, args ...any) error {
 	return err
 }
 
-// Who is not billed has periods, too: limits and answers go by them. One that runs now began no longer
-// ago than it is long. $1 the bound, $2 now, µs.
+// Customers without billing have periods, too, because their limits and reads use them. A running period can
+// have begun no earlier than one interval before now. The parameters are $1 the bound and $2 now, both µs.
 var unbilled = reason{
 	`
 	SELECT count(*), min(c.key) FROM customers c LEFT JOIN open_periods o ON o.customer_id = c.id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
@@ -74,8 +73,8 @@ var unbilled = reason{
 	"the running periods of %d customers that are not billed may begin before it, for example that of customer %s. Take an earlier month",
 }
 
-// runsFor is a RefusedError while a period of somebody who is not billed runs that may have begun
-// before a bound.
+// runsFor returns a RefusedError if the running period of a customer without billing may have begun before a
+// bound.
 func runsFor(ctx context.Context, q querier, now, bound int64) error {
 	return unbilled.check(ctx, q, bound, now)
 }

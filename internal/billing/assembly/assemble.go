@@ -10,14 +10,15 @@ import (
 	"quotad/internal/plans"
 )
 
-// Assemble makes the invoice of a period, an upcoming invoice, or an opening invoice. The lines
-// of a period come in this order, numbered from 1: base in arrears, usage in the order of
-// Terms.Meters, minimum, unused, base in advance of Next, corrections, charges. An opening has
-// the base in advance of its own period, unused, corrections and charges. An extra invoice has unused that
-// goes on from void ones, corrections and charges. Each price has a usage line; other lines of 0 are left out.
+// Assemble computes the invoice of a period, an upcoming invoice, an opening invoice or an extra invoice.
 //
-// An invoice that cannot be finalized has a reason in Held, see Result. An error is that of
-// terms or taxes which nobody may have; the customer cannot be billed then.
+// The lines of a period are in this order, numbered from 1: base in arrears, usage in the order of
+// Terms.Meters, minimum, unused, base in advance of Next, corrections, charges. An opening invoice has the
+// base in advance of its own period, unused, corrections and charges. An extra invoice has the unused base of
+// void invoices, corrections and charges. Each price has a usage line; other lines of 0 are omitted.
+//
+// If an invoice cannot be finalized, Held contains the reason, see Result. An error reports invalid terms or
+// taxes, with which the customer cannot be billed.
 func Assemble(in Input) (Result, error) {
 	a := assembling{in: &in, lines: []billing.Line{}}
 	switch {
@@ -41,7 +42,7 @@ func Assemble(in Input) (Result, error) {
 	return result, nil
 }
 
-// assembling is an invoice on its way.
+// assembling is an invoice under construction.
 type assembling struct {
 	in        *Input
 	lines     []billing.Line
@@ -50,7 +51,7 @@ type assembling struct {
 	held      string
 }
 
-// period adds the lines of the period itself, and the base of the next one.
+// period adds the lines of the period itself and the base price that the next period charges in advance.
 func (a *assembling) period() error {
 	t := &a.in.Terms
 	p := &t.Period
@@ -64,7 +65,7 @@ func (a *assembling) period() error {
 			return err
 		}
 		a.lines = append(a.lines, line)
-		rated += line.AmountMinor // at most 10¹⁵ each, so many prices would be too large anyway
+		rated += line.AmountMinor // at most 10¹⁵ each, so a sum that overflows is too large anyway
 	}
 	a.add(t.minimumLine(), rating.Lift(rated, t.minimum()))
 	a.unused(t, &a.in.Held, "")
@@ -81,12 +82,12 @@ func (a *assembling) usageLine(meter string) (billing.Line, bool, error) {
 	return t.UsageLine(a.meter(meter), a.in.Usage[meter])
 }
 
-// charged is where earlier invoices have charged the base up to, in advance. One that became void
-// counts: what it held was written off.
+// charged returns the instant up to which earlier invoices have charged the base price in advance. A void
+// invoice counts, because its amounts were written off.
 func (a *assembling) charged() int64 {
 	t := &a.in.Terms
 	b := t.Period.BaseOf()
-	begins := b.N == t.Period.N // with this period, or in an earlier one
+	begins := b.N == t.Period.N // the base begins with this period, not earlier
 	switch held := a.in.Advance; {
 	case begins && len(held) > 0:
 		return held[len(held)-1].To
@@ -98,8 +99,8 @@ func (a *assembling) charged() int64 {
 	return b.To
 }
 
-// unused gives back the base in advance that was not used, as far as invoices hold it. void is the
-// invoice that did so before, "" for none.
+// unused gives back the unused part of base prices that invoices charged in advance. void is the id of the
+// void invoice that gave it back before, or "".
 func (a *assembling) unused(t *Terms, held *Held, void string) {
 	if !t.Period.BaseGoesOn() {
 		a.unusedFrom(t, held.Advance, void)
@@ -114,7 +115,7 @@ func (a *assembling) unused(t *Terms, held *Held, void string) {
 	}
 }
 
-// unusedFrom gives back what lines charged of a base after the end of the period.
+// unusedFrom gives back the amounts that base lines charged in advance for the time after the period's end.
 func (a *assembling) unusedFrom(t *Terms, held []Advance, void string) {
 	for _, held := range held {
 		if from := max(held.From, t.Period.End); from < held.To {
@@ -129,7 +130,7 @@ func (a *assembling) giveBack(line billing.Line, held Advance, amount int64, voi
 	a.add(line, -amount)
 }
 
-// goneOn gives back what invoices gave back that became void.
+// goneOn gives back unused base prices that void invoices gave back before.
 func (a *assembling) goneOn() {
 	for i := range a.in.GoneOn {
 		g := &a.in.GoneOn[i]
@@ -137,13 +138,13 @@ func (a *assembling) goneOn() {
 	}
 }
 
-// advanceBase adds the base in advance of a period, to the end that was known when it opened.
-// That of a stored draft stands, though the period may have got other terms or another end
-// since: what that changes is for the period's own invoice.
+// advanceBase adds the base in advance of a period, up to the end that was known when the period opened. A
+// stored draft keeps its base in advance, even if the period has other terms or another end since. The
+// period's own invoice contains the difference.
 func (a *assembling) advanceBase(t *Terms) {
 	if a.in.Fixed != nil {
 		own := &a.in.Terms.Period
-		opening := a.in.Kind == billing.KindOpening && !own.Trial // it may have become one
+		opening := a.in.Kind == billing.KindOpening && !own.Trial // the period may have become a trial
 		for _, line := range a.in.Fixed {
 			if line.Kind == billing.LineBase && (opening || line.From >= own.End && !own.BaseGoesOn()) {
 				a.add(line, line.AmountMinor)
@@ -159,7 +160,7 @@ func (a *assembling) advanceBase(t *Terms) {
 	}
 }
 
-// others adds corrections and charges, the stored ones as they are.
+// others adds corrections and charges. Lines of the stored draft are copied unchanged.
 func (a *assembling) others() error {
 	for _, kind := range []string{billing.LineCorrection, billing.LineCharge} {
 		for _, line := range a.in.Fixed {
@@ -198,7 +199,7 @@ func (a *assembling) corrections() error {
 	return nil
 }
 
-// add adds a line of an amount, but not of 0.
+// add adds a line with an amount, unless the amount is 0.
 func (a *assembling) add(line billing.Line, amount int64) {
 	if amount != 0 {
 		line.AmountMinor = amount
@@ -206,7 +207,8 @@ func (a *assembling) add(line billing.Line, amount int64) {
 	}
 }
 
-// hold makes of an amount that is too large a reason to hold the invoice. Another error stays.
+// hold handles an amount that is too large: it sets the reason for which the invoice is held. It returns
+// other errors unchanged.
 func (a *assembling) hold(err error, what string) error {
 	if !errors.Is(err, rating.ErrTooLarge) {
 		return err
@@ -223,7 +225,7 @@ func (a *assembling) meter(key string) plans.Meter {
 	return meter
 }
 
-// invoice is the draft, without its sums.
+// invoice returns the draft without its sums.
 func (a *assembling) invoice() billing.Invoice {
 	in, p := a.in, &a.in.Terms.Period
 	for i := range a.lines {
@@ -231,7 +233,7 @@ func (a *assembling) invoice() billing.Invoice {
 	}
 	end := p.End
 	if in.Kind == billing.KindOpening {
-		end = p.KnownEnd // as when the period opened, however it was cut since
+		end = p.KnownEnd // the end known at the opening, despite later cuts
 	}
 	return billing.Invoice{
 		Kind: in.Kind, Status: billing.StatusDraft,

@@ -8,9 +8,9 @@ import (
 	"quotad/internal/billing"
 )
 
-// Apply is how credits pay what is open: by priority, then the earliest expiry, then promotional
-// before what was paid for (carried credits were), then age. A credit counts if it is in the
-// currency and has not expired at the instant, µs. When an invoice is finalized, that is CreditsAt.
+// Apply returns the entries with which credits pay an open amount. Credits are used by priority, then by the
+// earliest expiry, then promotional before other credits, then by age. A credit counts if it is in the
+// currency and has not expired at the instant at, µs. At finalization, that instant is CreditsAt.
 func Apply(credits []billing.Credit, currency string, open, at int64) []Entry {
 	var counting []billing.Credit
 	for _, c := range credits {
@@ -35,7 +35,7 @@ func Apply(credits []billing.Credit, currency string, open, at int64) []Entry {
 	return entries
 }
 
-// Booked returns credits as they are once entries have been booked: with what is left of each. credits stays as it is.
+// Booked returns a copy of credits in which the entries have changed the remaining amounts.
 func Booked(credits []billing.Credit, entries []Entry) []billing.Credit {
 	after := slices.Clone(credits)
 	for _, e := range entries {
@@ -48,8 +48,8 @@ func Booked(credits []billing.Credit, entries []Entry) []billing.Credit {
 	return after
 }
 
-// CreditsAt is the instant, in µs, at which a credit must not have expired to pay an invoice:
-// the end of its period, of an opening its start. It is not that of an extra invoice: see Input.At.
+// CreditsAt returns the instant, in µs, at which a credit that pays an invoice must not have expired: the end
+// of the invoice's period, or the start for an opening invoice. Extra invoices use Input.At instead.
 func CreditsAt(inv *billing.Invoice) int64 {
 	if inv.Kind == billing.KindOpening {
 		return inv.PeriodStart
@@ -57,8 +57,8 @@ func CreditsAt(inv *billing.Invoice) int64 {
 	return inv.PeriodEnd
 }
 
-// Expired are the credits that have expired at an instant, µs, with all that is left of them. The
-// caller sees to it that none of them could still pay an invoice.
+// Expired returns entries for the full remaining amounts of credits that have expired at an instant, µs. The
+// caller must ensure that none of these credits could still pay an invoice.
 func Expired(credits []billing.Credit, at int64) []Entry {
 	var entries []Entry
 	for _, c := range credits {

@@ -8,15 +8,17 @@ import (
 	"quotad/internal/billing"
 )
 
-// Digest is the SHA-256 of what a finalized invoice says and never changes, to notice if it
-// does. Left out are what may change (status, the payment's instant, amount and reference, why it is
-// void, the customer's key, which erasing takes, what credit notes took off), what only drafts need
-// (when to finalize, days to pay, held, waiting), the seller's prefix, which the number begins with,
-// which line `unused` gives back, and the number of the invoice that it is about, whose id it has.
+// Digest returns the SHA-256 of the immutable contents of a finalized invoice, to detect changes. The digest
+// omits contents that may change: status, instant, amount and reference of payments, void reason, the amounts
+// of credit notes, and the customer's key, which an erasure removes. It omits the fields that only drafts
+// need: the finalization time, days to pay, held and waiting.
 //
-// What is hashed is the JSON of digestForm: its fields in their order, without spaces, instants
-// in µs, an empty list as []. The form is written out here, so that a field that invoices get
-// later changes no digest. The error is that of an invoice that cannot be written.
+// It also omits redundant contents: the seller's prefix, which begins the number, the target of an `unused`
+// line, and the number of the invoice Of, whose id is included.
+//
+// The hash input is the JSON of digestForm: the fields in their order, without spaces, instants in µs, an
+// empty list as []. The form has types of its own, so a later field of invoices changes no digest. The error
+// reports an invoice that cannot be encoded.
 func Digest(inv *billing.Invoice) ([]byte, error) {
 	form := digestForm{
 		ID: inv.ID, Number: inv.Number, Kind: inv.Kind, Customer: inv.Customer, Currency: inv.Currency,
@@ -44,7 +46,7 @@ func Digest(inv *billing.Invoice) ([]byte, error) {
 	return sum[:], nil
 }
 
-// digestOf is a line in the form.
+// digestOf returns the form of a line.
 func digestOf(l *billing.Line) digestLine {
 	line := digestLine{
 		l.N, l.Kind, l.Meter, l.Description, l.From, l.To, l.Quantity, l.Included,
@@ -59,7 +61,7 @@ func digestOf(l *billing.Line) digestLine {
 	return line
 }
 
-// paperOf is what only papers say.
+// paperOf returns the fields of the digest that only documents show.
 func paperOf(inv *billing.Invoice) digestPaper {
 	s := &inv.Seller
 	p := digestPaper{
@@ -79,7 +81,7 @@ func list(of []string) []string {
 	return of
 }
 
-// digestForm and what it holds are never changed.
+// digestForm and its types must never change.
 type digestForm struct {
 	ID, Number, Kind       string
 	Customer               int64

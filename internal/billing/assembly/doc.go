@@ -1,11 +1,11 @@
-// Package assembly makes invoices. From a period, its terms and the sums of its usage comes an
-// invoice with its lines, taxes and credits. From an invoice come its credit notes.
+// Package assembly computes invoices. It turns a period, its terms and the sums of its usage into an invoice
+// with lines, taxes and credits. It turns an invoice into credit notes.
 //
-// It owns which lines there are, in which order, from where to where, and what they add up to.
-// What a quantity costs is rating's. Drafts, upcoming invoices and the amounts of the quota
-// endpoint are made by the same functions, so they are equal where their usage is.
+// The package decides which lines an invoice has, their order, their time spans and their sums. Package
+// rating computes the cost of a quantity. The same functions compute drafts, upcoming invoices and the
+// amounts of the quota endpoint, so the amounts are equal if the usage is equal.
 //
-// The package is pure: the same input makes the same invoice. It must never read a clock, reach
-// the database or speak HTTP. It changes nothing that it is given. What a finalized invoice
-// does to credits is returned as data.
+// The package is pure: the same input yields the same invoice. It must never read a clock, access the
+// database or use HTTP. It never modifies its input. It returns the effects of a finalized invoice on credits
+// as data.
 package assembly

@@ -6,66 +6,69 @@ import (
 	"quotad/internal/plans"
 )
 
-// Input is all that an invoice of a period is made of.
+// Input contains all data for the invoice of a period.
 type Input struct {
-	// Kind is billing.KindPeriod, also of the upcoming invoice, or billing.KindOpening.
+	// Kind is billing.KindPeriod, also for an upcoming invoice, or billing.KindOpening.
 	Kind string
-	// Terms are of the period that the invoice is of.
+	// Terms are the terms of the invoice's period.
 	Terms Terms
-	// Next is the period that begins where this one ends, of whatever plan. nil: none does. An
-	// opening ignores it.
+	// Next contains the terms of the period that begins at the end of this one, under any plan. Next is nil
+	// if no period follows. An opening invoice ignores Next.
 	Next *Terms
-	// At is when the invoice is made or finalized, µs. Credits that have not expired then pay an extra invoice.
+	// At is the instant of creation or finalization, µs. Credits must be valid at that instant to pay an
+	// extra invoice.
 	At int64
-	// Usage is Σ usage + Σ adjustments of the period by meter. A missing meter has none.
-	// math.MaxInt64 means that many units or more, and holds the invoice; so does
-	// math.MinInt64. A sum below 0 is rated as 0.
+	// Usage is the sum of usage and adjustments in the period, by meter. A missing meter has no usage.
+	// math.MaxInt64 means that many units or more, and holds the invoice; math.MinInt64 also holds it. A sum
+	// below 0 is rated as 0.
 	Usage map[string]int64
-	// Levels is what was held in the period, by level meter.
+	// Levels contains the integral, peak and last level of the period, by level meter.
 	Levels map[string]rating.Held
-	// Meters are what the meters are called, by key. One that is missing is called by its key.
+	// Meters contains the meters by key, for their names and units. For a missing meter, the invoice shows
+	// the key.
 	Meters map[string]plans.Meter
 
-	// Held is what earlier invoices hold of the period's base in advance.
+	// Held contains the lines of earlier invoices that charged the period's base price in advance.
 	Held
 
-	// GoneOn are periods whose own invoice became void. What it gave back of their bases in advance
-	// is given back by this invoice.
+	// GoneOn contains periods whose own invoices became void. The void invoices gave back an unused base
+	// price, and this invoice gives it back instead.
 	GoneOn []GoneOn
 
-	// Corrections and Charges are what no invoice has taken yet. A correction that is too large
-	// holds the invoice, and none takes it: see Invoice.Waiting.
+	// Corrections and Charges are on no invoice yet. If the amount of a correction is too large, the invoice
+	// is held and does not include the correction, see Invoice.Waiting.
 	Corrections []Correction
 	Charges     []billing.Charge
-	// Fixed are the lines of the stored draft, not nil where there is one. Its corrections, its
-	// charges and the base in advance (of a period's invoice: base from the period's end on) are
-	// taken from it as they are, and Next is ignored. Its other lines are made again. So a draft
-	// is assembled again with all its lines in Fixed, without Charges, and with no Corrections but
-	// those that it waits for. GoneOn counts as ever: what is left may be less by now.
+	// Fixed contains the lines of the stored draft, and is nil for a new invoice. The corrections, the
+	// charges and the base in advance are copied from Fixed, and Next is ignored. On a period's invoice, the
+	// base in advance is the base from the period's end on. All other lines are computed again.
+	//
+	// To reassemble a draft, pass all its lines in Fixed, no Charges, and only the Corrections for which the
+	// draft waits. GoneOn still applies, because the rest to give back may have become smaller.
 	Fixed []billing.Line
 
-	// Account has the taxes, the buyer, the days to pay and the customer's id.
+	// Account contains the taxes, the buyer, the days to pay and the customer's id.
 	Account *billing.Account
 	Seller  billing.Seller
-	// Credits are those of the customer as they stand. Only some of them count, see Result.
+	// Credits contains the customer's present credits. Only some of them pay the invoice, see Result.
 	Credits []billing.Credit
 }
 
-// Held is what invoices that are not void hold of the base in advance of a period.
+// Held contains the lines that charged a period's base price in advance, on invoices that are not void.
 type Held struct {
-	// Advance are the lines of the base that the period lies in, in the order of their time. Where there
-	// are none, nothing is given back. Where the base goes on longer than was known, the rest of it is
-	// charged as base. There may be more lines than one only of a base for more intervals.
+	// Advance contains the lines of the base that covers the period, in the order of their time. Without
+	// lines, nothing is given back. If the base continues beyond its known end, the rest is charged as base.
+	// Only a base for several intervals can have more than one line.
 	Advance []Advance
-	// Replaced are base lines of terms that a cut at the period's start replaced. They are given back
-	// whole. TermsReplaced says so: the base in advance is then charged by the period's own invoice.
+	// Replaced contains base lines of terms that a cut at the period's start replaced. These lines are given
+	// back completely. If TermsReplaced is true, the period's own invoice charges the base in advance.
 	Replaced      []Advance
 	TermsReplaced bool
-	// Over are the lines of the base that a cut at the period's start ended, see billing.Base.
+	// Over contains the lines of the base price that a cut at the period's start ended, see billing.Base.
 	Over []Advance
 }
 
-// Add takes a line that an invoice holds. amount is what it came to.
+// Add adds a base line of an earlier invoice. amount is the full amount of that line.
 func (h *Held) Add(t *Terms, line Advance, amount int64) {
 	b := t.Period.BaseOf()
 	switch {
@@ -76,68 +79,69 @@ func (h *Held) Add(t *Terms, line Advance, amount int64) {
 	}
 }
 
-// AddOver takes a line of the base that a cut at the period's start ended. over are its terms.
+// AddOver adds a line of the base price that a cut at the period's start ended. over contains the terms of
+// that base price.
 func (h *Held) AddOver(over *Terms, line Advance, amount int64) {
 	if line.PlanVersion == over.Period.Base.Version && amount == over.base(line.From, line.To) {
 		h.Over = append(h.Over, line)
 	}
 }
 
-// Advance is a base line in advance of an invoice that is not void.
+// Advance is a line of an invoice that charges a base price in advance. The invoice is not void.
 type Advance struct {
-	From, To    int64 // of the line
+	From, To    int64 // the line's time
 	PlanVersion int
-	LeftMinor   int64 // its amount, less what credit notes took of it; 0 or more
+	LeftMinor   int64 // the line's amount less its credit notes, at least 0
 	Invoice     string
 	Line        int
-	Part        *billing.Part // as the line has it
-	WholeMinor  *int64        // as the line has it
+	Part        *billing.Part // copied from the line
+	WholeMinor  *int64        // copied from the line
 }
 
 // GoneOn is a closed period whose own invoice is void.
 type GoneOn struct {
-	Of        Terms  // of the period
-	OfInvoice string // the void invoice's id
-	Held             // of that period
+	Of        Terms  // terms of the period
+	OfInvoice string // the id of the void invoice
+	Held             // base in advance of the period
 }
 
-// Correction is the usage of a meter in a closed period that came after its invoice was
-// finalized. It is made where Counted and Now differ.
+// Correction is usage of a meter in a closed period that arrived after the period's invoice was finalized. A
+// correction exists if Counted and Now differ.
 type Correction struct {
 	Meter     string
-	Of        Terms  // of the closed period
-	OfInvoice string // the id of that period's invoice
-	OfNumber  string // and its number, for the description
-	Counted   int64  // the quantity of its line and of all that was taken since, also without a line
-	Now       int64  // Σ usage + Σ adjustments, see Input.Usage
+	Of        Terms  // terms of the closed period
+	OfInvoice string // the id of the closed period's invoice
+	OfNumber  string // the number of that invoice, for the description
+	Counted   int64  // quantity of the line and all invoiced adjustments since, with or without a line
+	Now       int64  // present sum of usage and adjustments, see Input.Usage
 
-	BilledMinor int64 // what its line and all corrections so far came to
-	NotedMinor  int64 // what credit notes took of these
+	BilledMinor int64 // amount billed so far by the line and its corrections
+	NotedMinor  int64 // the part of BilledMinor that credit notes credited
 }
 
-// Result is an assembled invoice, and what finalizing it does.
+// Result is an assembled invoice with the effects of its finalization.
 type Result struct {
-	// Invoice is a draft. Whoever stores it gives it ID, CustomerKey, Of, MadeAt and FinalizeAt.
-	// Held says why it cannot be finalized; an amount that is too large is 0 then, and so are the
-	// totals where their sum is. No credit pays it.
+	// Invoice is a draft. The code that stores it must set ID, CustomerKey, Of, MadeAt and FinalizeAt. If the
+	// invoice cannot be finalized, Held contains the reason, and no credit pays the invoice. An amount or a
+	// total that is too large is 0.
 	Invoice billing.Invoice
-	// Empty says that there is nothing to bill: the period closes without an invoice.
+	// Empty reports that there is nothing to bill, so the period closes without an invoice.
 	Empty bool
-	// Applied are the credits that finalizing applies, in their order. Their sum is
+	// Applied contains the credits that finalization applies, in their order. Their sum is
 	// −Invoice.CreditsMinor.
 	Applied []Entry
-	// Corrected are the corrections that the invoice takes: those that have a line, and those
-	// whose line would be of 0.
+	// Corrected contains the corrections that the invoice includes, also corrections without a line because
+	// their amount is 0.
 	Corrected []Correction
-	// CarriedMinor is above 0 where the total is below 0: finalizing grants a credit of kind
-	// carried of that amount.
+	// CarriedMinor is above 0 if the total is below 0. Finalization then grants a credit of kind carried with
+	// that amount.
 	CarriedMinor int64
 }
 
-// Entry is a credit entry to book. AmountMinor is what it adds to the credit's left_minor: it
-// is below 0 for what is applied or expired.
+// Entry is a credit entry to book. AmountMinor is the change of the credit's left_minor, and is below 0 for
+// an applied or expired amount.
 type Entry struct {
-	Credit      string // its id
-	Kind        string // billing.EntryApplied or EntryExpired
+	Credit      string // the credit's id
+	Kind        string // billing.EntryApplied or billing.EntryExpired
 	AmountMinor int64
 }

@@ -9,8 +9,8 @@ import (
 	"quotad/internal/plans"
 )
 
-// LevelBy says which level of the period a meter is billed by, see plans.Price.LevelBy. It is empty of a
-// meter that counts what passes, and of one without a price.
+// LevelBy returns the kind of level by which the period bills a meter, see plans.Price.LevelBy. The result is
+// "" for a flow meter and for a meter without a price.
 func (t *Terms) LevelBy(meter string) string {
 	price, err := t.price(meter)
 	if price == nil || err != nil {
@@ -19,7 +19,7 @@ func (t *Terms) LevelBy(meter string) string {
 	return price.LevelBy()
 }
 
-// HeldLine is the usage line of a level meter for what was held in the period; see UsageLine.
+// HeldLine returns the usage line of a level meter for the levels held in the period, see UsageLine.
 func (t *Terms) HeldLine(meter plans.Meter, held rating.Held) (line billing.Line, ok bool, err error) {
 	price, err := t.price(meter.Key)
 	if price == nil || err != nil {
@@ -28,7 +28,7 @@ func (t *Terms) HeldLine(meter plans.Meter, held rating.Held) (line billing.Line
 	return t.LevelLine(meter, price.Level(held, t.Period.End-t.Period.Start))
 }
 
-// LevelLine is the usage line of a level meter for a level; see UsageLine.
+// LevelLine returns the usage line of a level meter for a level, see UsageLine.
 func (t *Terms) LevelLine(meter plans.Meter, level rating.Level) (line billing.Line, ok bool, err error) {
 	price, err := t.price(meter.Key)
 	if price == nil || err != nil {
@@ -49,7 +49,7 @@ func (t *Terms) LevelLine(meter plans.Meter, level rating.Level) (line billing.L
 	return line, true, err
 }
 
-// heldText writes a level for people: "3.5 × seat on the average".
+// heldText formats a level for people: "3.5 × seat on the average".
 func heldText(by string, level rating.Level, unit string) string {
 	return strings.Replace(counted(0, unit), "0", level.Text(), 1) + map[string]string{
 		plans.ByAverage: " on the average", plans.ByPeak: " at most", plans.ByLast: " at the end",

@@ -9,55 +9,56 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Where the money of a credit note goes.
+// Targets of a credit note's money.
 const (
-	ToCredits = "credits" // what came from outside becomes a credit of kind carried
-	Outside   = "outside" // what came from outside the seller pays back elsewhere
+	ToCredits = "credits" // money from outside becomes a credit of kind carried
+	Outside   = "outside" // the seller pays money from outside back elsewhere
 )
 
-// NoteRequest asks for a credit note.
+// NoteRequest is a request for a credit note.
 type NoteRequest struct {
 	Lines  []NoteLine
 	Reason string
 	To     string // ToCredits or Outside
 }
 
-// NoteLine credits a line of the invoice: AmountMinor is 1 or more, and like the line's, so
-// without an exclusive tax.
+// NoteLine is the amount to credit on one line of the invoice. AmountMinor is at least 1. Like the line's
+// amount, it excludes an exclusive tax.
 type NoteLine struct {
 	N           int
 	AmountMinor int64
 }
 
-// Note is a credit note, and what it does.
+// Note is a credit note with its effects.
 type Note struct {
-	// Invoice has negative amounts and is paid. Whoever stores it gives it ID, CustomerKey and
-	// MadeAt, and numbers it with Finalize.
+	// Invoice has negative amounts and is paid. The code that stores it must set ID, CustomerKey and MadeAt,
+	// and assign a number with Finalize.
 	Invoice billing.Invoice
-	// Whole says that nothing is left of the credited invoice: its status becomes credited.
+	// Whole reports that the invoice is credited completely, so its status becomes credited.
 	Whole bool
-	// Money says where the total goes, tax included. First less is owed, as far as something is open.
+	// Money is the distribution of the total, tax included. The note first reduces the open amount.
 	Money billing.NoteMoney
-	// Returned is what goes back to credits, Money.ReturnedMinor in all.
+	// Returned contains the amounts that return to credits. Their sum is Money.ReturnedMinor.
 	Returned []Applied
 }
 
-// Applied is what a credit pays of an invoice, or gets back.
+// Applied is a payment of an invoice by a credit, or an amount returned to a credit.
 type Applied struct {
-	Credit  string // its id
-	Kind    string // of the credit
-	Payment int    // n of the payment; 0: finalizing the invoice applied it
-	Minor   int64  // above 0; less what was returned already
+	Credit  string // the credit's id
+	Kind    string // the credit's kind
+	Payment int    // the payment's N; 0 if finalization applied the credit
+	Minor   int64  // above 0; excludes the amount already returned
 }
 
-// CreditNote credits lines of an invoice. earlier are all credit notes of it so far, and lines says how
-// each line stands, by n. applied is what credits pay of the invoice, in the order in which they came.
-// The tax is that of all that is credited then, less that of what was credited before, at the invoice's
-// rates. So the notes of a whole invoice add up to its tax.
+// CreditNote credits lines of an invoice. earlier contains all credit notes of the invoice so far, and lines
+// the standing of each line, by n. applied lists the payments by credits in their order.
 //
-// Errors: model.FieldErrors for a request that no invoice could meet; billing.StateError for an invoice
-// that is neither finalized nor paid, and for a credit note; billing.ErrTooMuch, with details, for more
-// than is left of a line or of the total. A line that is not above 0 has nothing left.
+// The note's tax, at the invoice's rates, is the tax on all credited amounts less the tax credited before. So
+// the notes of a whole invoice add up to its tax.
+//
+// The error is model.FieldErrors for a request that no invoice could satisfy. It is billing.StateError for an
+// invoice that is neither finalized nor paid, and for a credit note. It is billing.ErrTooMuch, with details,
+// if the request exceeds the rest of a line or of the total. A line with an amount of 0 or less has no rest.
 func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]Standing, applied []Applied, request NoteRequest) (Note, error) {
 	if err := request.check(inv); err != nil {
 		return Note{}, err
@@ -65,7 +66,7 @@ func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]S
 	if err := creditable(inv); err != nil {
 		return Note{}, err
 	}
-	left := max(0, inv.SubtotalMinor) // a total has something left while its subtotal has
+	left := max(0, inv.SubtotalMinor) // the rest of the total is above 0 while the rest of the subtotal is
 	for i := range earlier {
 		left += earlier[i].SubtotalMinor
 	}
@@ -82,7 +83,7 @@ func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]S
 		line, standing := &inv.Lines[slices.IndexFunc(inv.Lines, func(l billing.Line) bool { return l.N == asked.N })], lines[asked.N]
 		most := max(0, standing.LeftMinor())
 		if line.AmountMinor <= 0 {
-			most = 0 // even if corrections lifted it: those can be credited themselves
+			most = 0 // corrections that raised it can be credited themselves
 		}
 		if asked.AmountMinor > most {
 			return Note{}, fmt.Errorf("%w: lines[%d]: %d is left of line %d, in minor units: %s", billing.ErrTooMuch, i, most, asked.N, &standing)
@@ -109,9 +110,10 @@ func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]S
 	return made, nil
 }
 
-// divide says where the money goes. Less is owed first. Of the rest the seller pays out, or carries to a
-// new credit, at most what came from outside, over all notes: payments, and credits that were paid for.
-// What other credits paid returns to them, the last that was applied first.
+// divide computes the distribution of the note's money. The note first reduces the open amount. The seller
+// pays out the rest, or carries it over to a new credit, up to the outside money of the invoice. Outside
+// money is payments and paid credits, less the amounts of earlier notes. The amounts of other credits return
+// to these credits, beginning with the credit applied last.
 func (n *Note) divide(inv *billing.Invoice, earlier []billing.Invoice, applied []Applied, to string) {
 	m := &n.Money
 	m.OpenMinor = min(-n.Invoice.TotalMinor, inv.OpenMinor())
@@ -141,7 +143,7 @@ func (n *Note) divide(inv *billing.Invoice, earlier []billing.Invoice, applied [
 	}
 }
 
-// check says what no invoice with these lines could meet.
+// check returns the errors of a request that no invoice with these lines could satisfy.
 func (r *NoteRequest) check(inv *billing.Invoice) error {
 	var bad model.FieldErrors
 	refuse := func(field, format string, args ...any) {
@@ -178,7 +180,7 @@ func (r *NoteRequest) check(inv *billing.Invoice) error {
 	return nil
 }
 
-// creditable refuses an invoice whose status allows no note.
+// creditable returns an error if the invoice's status allows no credit note.
 func creditable(inv *billing.Invoice) error {
 	switch {
 	case inv.Kind == billing.KindCreditNote:
@@ -189,7 +191,7 @@ func creditable(inv *billing.Invoice) error {
 	return &billing.StateError{Status: inv.Status, Want: "only invoices that are finalized or paid can be credited"}
 }
 
-// noteLine is the n-th line of a note. It credits a line of the invoice.
+// noteLine returns the n-th line of a credit note, which credits the given line of the invoice.
 func noteLine(inv *billing.Invoice, of *billing.Line, n int, amount int64, reason string) billing.Line {
 	description := "Credit for line " + fmt.Sprint(of.N) + ", " + of.Description
 	if reason != "" {
@@ -202,7 +204,7 @@ func noteLine(inv *billing.Invoice, of *billing.Line, n int, amount int64, reaso
 	}
 }
 
-// RatesIn are the taxes of an invoice as they were when it was made.
+// RatesIn returns the taxes of an invoice as of its creation.
 func RatesIn(inv *billing.Invoice) []rating.Tax {
 	rates := make([]rating.Tax, len(inv.Taxes))
 	for i, t := range inv.Taxes {

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// leastElapsed is how much of a period a projection needs at least, in µs, and leastShare which
-	// part of the period. Usage of a shorter time says little about the rest.
+	// leastElapsed is the minimum elapsed time for a projection, in µs. At least 1/leastShare of the period
+	// must have elapsed, too. Usage of a shorter time is a poor estimate of the rest.
 	leastElapsed = 10 * 60 * 1_000_000
 	leastShare   = 100
 )
 
-// Projected is the input of the invoice that the period would have if its usage went on to the
-// period's end at the pace of the period so far. Only the usage is another one: all else stays as it
-// is. now is an instant of the period, µs. left is how many units of a meter may still be used in the period: its usage stops there. A
-// meter that left lacks has no such bound. ok is false while less than ten minutes or a hundredth of the period has passed.
+// Projected returns the input for the invoice that the period would have if usage continued at the period's
+// pace so far. Only the usage differs from in. now is an instant of the period, µs. left is the number of
+// units of a meter that may still be used, and limits the projected usage. A meter missing from left has no
+// such limit. ok is false until ten minutes and a hundredth of the period have passed.
 func (in Input) Projected(now int64, left map[string]int64) (projected Input, ok bool) {
 	p := &in.Terms.Period
 	elapsed, whole := now-p.Start, p.End-p.Start
@@ -34,8 +34,8 @@ func (in Input) Projected(now int64, left map[string]int64) (projected Input, ok
 	return in, true
 }
 
-// extrapolated is units·whole/elapsed, rounded half up. It stops at 2⁶³−1. Units below 0, of which
-// more was given back than used, stay: nothing says that more will be given back.
+// extrapolated returns units·whole/elapsed, rounded half up and limited to 2⁶³−1. It returns units of 0 or
+// less unchanged. A negative number means more refunds than usage, which is no evidence of further refunds.
 func extrapolated(units, elapsed, whole int64) int64 {
 	if units <= 0 {
 		return units

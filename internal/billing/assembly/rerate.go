@@ -9,19 +9,18 @@ import (
 	"quotad/internal/plans"
 )
 
-// Difference is a line that is not what its period's terms make of it. Line is 0 where the line is
-// missing.
+// Difference reports that a line does not equal the line computed from its period's terms. Line is 0 if the
+// line is missing.
 type Difference struct {
 	Line            int
-	Meter           string // of a usage line
+	Meter           string // the meter of a usage line
 	Detail          string
 	Expected, Found int64 // amounts in minor units, or both 0
 }
 
-// Rerate rates the lines of a closed period's own invoice again, from the quantities that they
-// have: base, usage, minimum and unused. Lines that other terms price are left out: corrections,
-// charges, the base in advance of the period that follows (see AdvanceBase), and what a cut at the
-// start replaced.
+// Rerate rates the lines of a closed period's own invoice again, from their quantities: base, usage, minimum
+// and unused. It skips lines that other terms price: corrections, charges, the base in advance of the next
+// period (see AdvanceBase), and lines replaced by a cut at the start.
 func (t *Terms) Rerate(lines []billing.Line) []Difference {
 	r := rerating{t: t}
 	r.usage(lines)
@@ -33,13 +32,13 @@ func (t *Terms) Rerate(lines []billing.Line) []Difference {
 
 type rerating struct {
 	t     *Terms
-	rated int64 // Σ usage lines
+	rated int64 // sum of the usage lines
 	all   []Difference
 }
 
 func (r *rerating) add(d Difference) { r.all = append(r.all, d) }
 
-// usage expects a line for each price, in their order.
+// usage checks that each price has a line, in the order of the prices.
 func (r *rerating) usage(lines []billing.Line) {
 	meters := r.t.Meters()
 	for i := range lines {
@@ -75,7 +74,7 @@ func (r *rerating) usage(lines []billing.Line) {
 	}
 }
 
-// again is the line that the period's terms make of a line's quantity.
+// again computes a line again from its quantity and the period's terms.
 func (r *rerating) again(l *billing.Line) (line billing.Line, err error) {
 	meter := plans.Meter{Key: l.Meter}
 	if r.t.LevelBy(l.Meter) == "" {
@@ -90,8 +89,8 @@ func (r *rerating) again(l *billing.Line) (line billing.Line, err error) {
 	return line, err
 }
 
-// base expects the whole base in arrears. In advance, only the rest may be there, which earlier
-// invoices did not charge.
+// base checks that the whole base in arrears is charged. For a base in advance, the invoice may contain only
+// the rest that earlier invoices did not charge.
 func (r *rerating) base(lines []billing.Line) {
 	p := &r.t.Period
 	end := p.BaseOf().End
@@ -114,7 +113,7 @@ func (r *rerating) base(lines []billing.Line) {
 	}
 }
 
-// minimum expects what base and usage lack of the plan's minimum.
+// minimum checks the minimum line. Its amount must raise base price and usage to the plan's minimum.
 func (r *rerating) minimum(lines []billing.Line) {
 	want, found, n := rating.Lift(r.t.base(r.t.Period.Start, r.t.Period.End)+r.rated, r.t.minimum()), int64(0), 0
 	for i := range lines {
@@ -127,8 +126,8 @@ func (r *rerating) minimum(lines []billing.Line) {
 	}
 }
 
-// unused expects no more to be given back than what was not used costs. Credit notes may have
-// left less.
+// unused checks that the amount given back does not exceed the cost of the unused time. Credit notes may have
+// made the amount smaller.
 func (r *rerating) unused(lines []billing.Line) {
 	for i := range lines {
 		l := &lines[i]

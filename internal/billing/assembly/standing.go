@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// Standing is what later invoices and credit notes made of a line. Amounts are in minor units.
+// Standing contains the amount of a line and the amounts by which later invoices and credit notes changed it,
+// in minor units.
 type Standing struct {
-	AmountMinor    int64     // the line's own
-	CorrectedMinor int64     // Σ its corrections so far, of either sign
-	UnusedMinor    int64     // what lines `unused` gave back of it, 0 or more
-	NotedMinor     int64     // what credit notes took of it and of its corrections, 0 or more
-	Of             *Standing // of a correction: the standing of the line that it corrects; else nil
+	AmountMinor    int64     // the line's own amount
+	CorrectedMinor int64     // sum of its corrections so far, of either sign
+	UnusedMinor    int64     // amount given back by `unused` lines, at least 0
+	NotedMinor     int64     // amount credited by credit notes on it and its corrections, at least 0
+	Of             *Standing // for a correction, the standing of the corrected line; otherwise nil
 }
 
-// LeftMinor is what may still be given back of the line. It is below 0 where more was given back
-// than the line came to.
+// LeftMinor returns how much of the line may still be given back. The result is negative if more than the
+// line's amount was given back.
 func (s *Standing) LeftMinor() int64 {
 	left := s.AmountMinor + s.CorrectedMinor - s.UnusedMinor - s.NotedMinor
 	if s.Of != nil {
@@ -24,7 +25,7 @@ func (s *Standing) LeftMinor() int64 {
 	return left
 }
 
-// String says how LeftMinor comes about.
+// String explains the calculation of LeftMinor.
 func (s *Standing) String() string {
 	b := new(strings.Builder)
 	fmt.Fprintf(b, "its amount is %d", s.AmountMinor)

@@ -14,8 +14,8 @@ import (
 	"quotad/internal/plans"
 )
 
-// Plan is one version of a plan with its prices read: Compile it once and keep it. It is not
-// changed, so any number of goroutines may use it.
+// Plan is one version of a plan with parsed prices. Compile a version once and keep the result. A Plan is
+// immutable, so any number of goroutines may use it.
 type Plan struct {
 	Key      string
 	Version  int
@@ -24,8 +24,8 @@ type Plan struct {
 	prices   map[string]*rating.Price // by meter
 }
 
-// Compile reads a version of a plan. document must not be changed afterwards. The error is that
-// of a document that no plan may have.
+// Compile parses a plan version. The caller must not modify document afterwards. The error reports an invalid
+// document.
 func Compile(key string, version int, document *plans.PlanInput) (*Plan, error) {
 	exponent, ok := plans.Exponent(document.Currency)
 	if !ok {
@@ -42,17 +42,17 @@ func Compile(key string, version int, document *plans.PlanInput) (*Plan, error) 
 	return p, nil
 }
 
-// Terms are a period and what prices it: the version Period.Version of plan Period.PlanID, and
-// Period.Prices of the customer's own.
+// Terms are a period with its pricing: version Period.Version of plan Period.PlanID, and the customer's own
+// prices in Period.Prices.
 type Terms struct {
 	Period billing.Period
 	Plan   *Plan
-	// BasePlan is the version of Period.Base, and OverPlan that of the base that it followed at once.
-	// nil where there is none.
+	// BasePlan is the plan version of Period.Base. OverPlan is the plan version of Period.Base.Over. Each is
+	// nil without such a base price.
 	BasePlan, OverPlan *Plan
 }
 
-// basePlan is the version whose base price counts in the period.
+// basePlan returns the plan version whose base price applies to the period.
 func (t *Terms) basePlan() *Plan {
 	if t.BasePlan != nil {
 		return t.BasePlan
@@ -60,8 +60,8 @@ func (t *Terms) basePlan() *Plan {
 	return t.Plan
 }
 
-// Over are the terms of the base price that a cut at the period's start ended, as of a period that
-// ended there. ok is false where none was ended so.
+// Over returns the terms of the base price that a cut at the period's start ended, for a period that ended
+// there. ok is false if there is no such base.
 func (t *Terms) Over() (over Terms, ok bool) {
 	if t.Period.Base == nil || t.Period.Base.Over == nil {
 		return Terms{}, false
@@ -75,15 +75,15 @@ func (t *Terms) Over() (over Terms, ok bool) {
 	return Terms{Period: p, Plan: t.OverPlan, BasePlan: t.OverPlan}, true
 }
 
-// OtherBase reports whether the version that prices the period has another base price than the one
-// that the period lies in.
+// OtherBase reports whether the base price of the period's plan version differs from the base price that
+// covers the period.
 func (t *Terms) OtherBase() bool {
 	own, runs := t.Plan.Document, t.basePlan().Document
 	return own.BasePriceMinor != runs.BasePriceMinor || own.BaseEvery != runs.BaseEvery || own.BaseIn != runs.BaseIn
 }
 
-// Meters are the meters that have a price in the period, in the order of its usage lines: as in
-// the plan, and after them those that only the customer's own prices name, by key.
+// Meters returns the meters that have a price in the period, in the order of the usage lines: first the
+// plan's meters in the plan's order, then the meters that only the customer's own prices name, by key.
 func (t *Terms) Meters() []string {
 	meters := make([]string, 0, len(t.Plan.Document.Prices)+len(t.Period.Prices))
 	for i := range t.Plan.Document.Prices {
@@ -97,7 +97,7 @@ func (t *Terms) Meters() []string {
 	return meters
 }
 
-// price is what the meter costs in the period; nil: it has no price.
+// price returns the meter's price in the period, or nil if the meter has no price.
 func (t *Terms) price(meter string) (*rating.Price, error) {
 	own, ok := t.Period.Prices[meter]
 	if !ok {
@@ -110,8 +110,9 @@ func (t *Terms) price(meter string) (*rating.Price, error) {
 	return read, nil
 }
 
-// Cap is how many units of a meter an amount lets pass in the period, in minor units; nil: no number of
-// them passes it, as in a trial. priced is false where the meter has no price in the period.
+// Cap returns the number of units of a meter that an amount in minor units allows in the period. units is nil
+// if no number of units exceeds the amount, as in a trial. priced is false if the meter has no price in the
+// period.
 func (t *Terms) Cap(meter string, amount int64) (units *int64, priced bool, err error) {
 	price, err := t.price(meter)
 	if price == nil || err != nil {
@@ -126,17 +127,17 @@ func (t *Terms) Cap(meter string, amount int64) (units *int64, priced bool, err 
 	return units, true, nil
 }
 
-// span is the part [from, to) of the whole period that the period is cut from. What is outside
-// of the whole one is left out.
+// span returns the part [from, to) of the whole period from which the period is cut. Time outside the whole
+// period is ignored.
 func (t *Terms) span(from, to int64) rating.Span {
 	p := &t.Period
 	return rating.Span{Start: p.FullStart, End: p.FullEnd, From: from, To: to}
 }
 
-// own is the span of the period itself.
+// own returns the span of the period itself.
 func (t *Terms) own() rating.Span { return t.span(t.Period.Start, t.Period.End) }
 
-// base is what [from, to) of the base price costs; nothing in a trial.
+// base returns the base price for [from, to), which is 0 in a trial.
 func (t *Terms) base(from, to int64) int64 {
 	if t.Period.Trial {
 		return 0
@@ -145,7 +146,7 @@ func (t *Terms) base(from, to int64) int64 {
 	return rating.Span{Start: b.FullStart, End: b.FullEnd, From: from, To: to}.Money(t.basePlan().Document.BasePriceMinor)
 }
 
-// minimum is the plan's minimum of the period; nothing in a trial.
+// minimum returns the plan's minimum for the period, which is 0 in a trial.
 func (t *Terms) minimum() int64 {
 	if t.Period.Trial {
 		return 0
@@ -153,8 +154,8 @@ func (t *Terms) minimum() int64 {
 	return t.own().Money(t.Plan.Document.MinimumMinor)
 }
 
-// AdvanceBase is the base in advance that begins with the period, charged from its start to an instant; 0
-// where none is due.
+// AdvanceBase returns the base price from the period's start up to an instant, or 0 if the base price is not
+// due in advance.
 func (t *Terms) AdvanceBase(to int64) int64 {
 	if !t.inAdvance() {
 		return 0
@@ -165,13 +166,13 @@ func (t *Terms) AdvanceBase(to int64) int64 {
 // inAdvance reports whether the base price is due before the period.
 func (t *Terms) inAdvance() bool { return t.basePlan().Document.BaseIn == plans.InAdvance }
 
-// name is what the plan is called on invoices.
+// name returns the plan's name on invoices.
 func (p *Plan) name() string { return cmp.Or(p.Document.Name, p.Key) }
 
-// UsageLine is the usage line of a meter for a quantity, as an invoice of the period has it, but
-// without N. It also serves the quota endpoint: units beyond Included are its overage. ok is
-// false where the meter has no price in the period. The error is rating.ErrTooLarge where an
-// invoice would be held; the line then has all but its amount. meter may lack all but its key.
+// UsageLine returns the usage line of a meter for a quantity, as on an invoice of the period but without N.
+// The quota endpoint also uses it, and units beyond Included are the overage. ok is false if the meter has no
+// price in the period. If an invoice would be held, the error is rating.ErrTooLarge and the line lacks only
+// its amount. meter must contain at least the key.
 func (t *Terms) UsageLine(meter plans.Meter, quantity int64) (line billing.Line, ok bool, err error) {
 	price, err := t.price(meter.Key)
 	if price == nil || err != nil {
@@ -191,7 +192,7 @@ func (t *Terms) UsageLine(meter plans.Meter, quantity int64) (line billing.Line,
 	return line, true, err
 }
 
-// rate has a line say what a price makes of its quantity.
+// rate sets the price details and the amount of a line.
 func rate(line *billing.Line, price *rating.Price, rated *rating.Line) {
 	line.Priced, line.Applied, line.WholeMinor, line.AmountMinor = price.Priced(), rated.Applied, rated.WholeMinor, rated.AmountMinor
 	for _, tier := range rated.Tiers {
@@ -199,10 +200,10 @@ func rate(line *billing.Line, price *rating.Price, rated *rating.Line) {
 	}
 }
 
-// CorrectionLine is the line of a correction, as an invoice has it, but without N. It may have
-// an amount of 0; an invoice then leaves it out, and yet takes its units. Included units, tiers and
-// what was applied are those of all units, see billing.Before. ok is false where the meter had no price in the corrected period. The
-// error is rating.ErrTooLarge where an invoice would be held.
+// CorrectionLine returns the line of a correction, as on an invoice but without N. An invoice omits the line
+// if its amount is 0, but still includes its units. Included units, tiers and the applied bound refer to all
+// units, see billing.Before. ok is false if the meter had no price in the corrected period. If an invoice
+// would be held, the error is rating.ErrTooLarge.
 func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool, err error) {
 	price, err := c.Of.price(c.Meter)
 	if price == nil || err != nil {
@@ -219,7 +220,7 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 	line.Before = &billing.Before{Quantity: c.Counted, AmountMinor: c.BilledMinor, CreditedMinor: c.NotedMinor}
 	line.Description = fmt.Sprintf("Correction of invoice %s, %s: %s", of, named(meter), counted(delta, meter.Unit))
 	if err := tooMany(c.Now); err != nil || (delta > 0) != (c.Now > c.Counted) {
-		return line, true, rating.ErrTooLarge // a count is full, or their difference has 64 bits
+		return line, true, rating.ErrTooLarge // a count is saturated, or the difference overflows
 	}
 	if c.Of.Period.Trial {
 		return line, true, nil
@@ -233,8 +234,7 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 	return line, true, err
 }
 
-// tooMany is rating.ErrTooLarge for a count that is full: nobody knows how many units it stands
-// for.
+// tooMany returns rating.ErrTooLarge for a saturated count, because the true number of units is unknown.
 func tooMany(quantity int64) error {
 	if quantity == math.MaxInt64 || quantity <= -math.MaxInt64 {
 		return rating.ErrTooLarge
@@ -242,7 +242,7 @@ func tooMany(quantity int64) error {
 	return nil
 }
 
-// baseLine is a line of the base price that the period lies in.
+// baseLine returns a line of the base price that covers the period.
 func (t *Terms) baseLine(kind, description string, from, to int64) billing.Line {
 	line := t.line(kind, description+", "+t.basePlan().name(), from, to)
 	line.PlanVersion = t.basePlan().Version
@@ -252,14 +252,15 @@ func (t *Terms) baseLine(kind, description string, from, to int64) billing.Line 
 	return line
 }
 
-// minimumLine is the line that lifts a period to the plan's minimum, without its amount.
+// minimumLine returns the line that raises a period to the plan's minimum, without its amount.
 func (t *Terms) minimumLine() billing.Line {
 	line := t.line(billing.LineMinimum, "Difference to the minimum price, "+t.Plan.name(), t.Period.Start, t.Period.End)
 	line.Part, line.WholeMinor = partOf(t.own()), &t.Plan.Document.MinimumMinor
 	return line
 }
 
-// partOf returns the part of the whole period that a span is, nil if the span is all of it.
+// partOf returns the part of the whole period that a span covers. The result is nil if the span is the whole
+// period.
 func partOf(s rating.Span) *billing.Part {
 	if s.From == s.Start && s.To == s.End {
 		return nil
@@ -267,7 +268,7 @@ func partOf(s rating.Span) *billing.Part {
 	return &billing.Part{From: s.From, To: s.To, OfFrom: s.Start, OfTo: s.End}
 }
 
-// line is a line of the terms, without quantity and amount.
+// line returns a line with the plan version of the terms, without quantity and amount.
 func (t *Terms) line(kind, description string, from, to int64) billing.Line {
 	return billing.Line{
 		Kind: kind, Description: description, From: from, To: to,
@@ -275,11 +276,11 @@ func (t *Terms) line(kind, description string, from, to int64) billing.Line {
 	}
 }
 
-// named is what a meter is called on invoices.
+// named returns the meter's name on invoices.
 func named(meter plans.Meter) string { return cmp.Or(meter.Name, meter.Key) }
 
-// counted writes a quantity for people: "12,345 × request". A unit is written as it was
-// declared, since its plural is not known; hence the "×". Without a unit it is "12,345 units".
+// counted formats a quantity for people: "12,345 × request". The unit is written as declared, with "×",
+// because its plural is unknown. Without a unit, the result is "12,345 units".
 func counted(quantity int64, unit string) string {
 	switch {
 	case unit != "":
@@ -290,7 +291,7 @@ func counted(quantity int64, unit string) string {
 	return grouped(quantity) + " units"
 }
 
-// grouped writes an integer with a comma before each three digits.
+// grouped formats an integer with a comma before each group of three digits.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""

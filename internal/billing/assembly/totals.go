@@ -17,10 +17,10 @@ func ratesOf(taxes []billing.TaxRate) []rating.Tax {
 	return rates
 }
 
-// inclusive reports whether prices hold the tax. Rates are all of one kind.
+// inclusive reports whether prices include the tax. All rates are of the same kind.
 func inclusive(taxes []billing.TaxRate) bool { return len(taxes) > 0 && taxes[0].Inclusive }
 
-// sums are the totals of lines.
+// sums returns the totals of lines.
 func sums(lines []billing.Line, taxes *rating.Taxes) (rating.Taxed, error) {
 	amounts := make([]int64, len(lines))
 	for i := range lines {
@@ -33,7 +33,7 @@ func sums(lines []billing.Line, taxes *rating.Taxes) (rating.Taxed, error) {
 	return taxes.On(subtotal)
 }
 
-// totals are the sums as an invoice has them.
+// totals returns the sums and taxes in the form of an invoice.
 func totals(taxed rating.Taxed, inclusive bool) (billing.Totals, []billing.Tax) {
 	taxes := make([]billing.Tax, len(taxed.Taxes))
 	for i, t := range taxed.Taxes {
@@ -42,10 +42,12 @@ func totals(taxed rating.Taxed, inclusive bool) (billing.Totals, []billing.Tax) 
 	return billing.Totals{SubtotalMinor: taxed.SubtotalMinor, TaxMinor: taxed.TaxMinor, TotalMinor: taxed.TotalMinor}, taxes
 }
 
-// Finalize is a draft that is not held, or a new credit note, as it is finalized at an instant, µs,
-// with the seller's next number. It is due DueDays calendar days later, at the same time of day by the
-// clock of the customer's zone, and paid at once where nothing is due. A credit note stays
-// paid, without an instant of it, and has no day to pay. The error is calendar.ErrUnknownZone.
+// Finalize returns the finalized form of a draft that is not held, or of a new credit note. at is the instant
+// of finalization, µs, and number the seller's next number.
+//
+// The invoice is due DueDays calendar days later, at the same time of day in the customer's timezone. It is
+// paid at once if the amount due is 0. A credit note stays paid and has neither a payment instant nor a due
+// date. The error is calendar.ErrUnknownZone.
 func Finalize(draft billing.Invoice, number, at int64) (billing.Invoice, error) {
 	draft.Number = Number(draft.Seller.Prefix, number)
 	draft.FinalizedAt = &at
@@ -65,5 +67,5 @@ func Finalize(draft billing.Invoice, number, at int64) (billing.Invoice, error) 
 	return draft, nil
 }
 
-// Number is the number of an invoice as it is shown.
+// Number formats the number of an invoice.
 func Number(prefix string, number int64) string { return prefix + strconv.FormatInt(number, 10) }

@@ -17,8 +17,8 @@ import (
 	"quotad/internal/quota/upkeep"
 )
 
-// Ahead finds counters that were charged in the future, since the database's clock was ahead, and
-// brings them back. Any number of nodes may serve meanwhile. All parts are required.
+// Ahead finds counters with charges in the future, which result from a database clock that was ahead, and
+// brings them back to the present. Any number of nodes may serve requests meanwhile. All fields are required.
 type Ahead struct {
 	Pool    *pgxpool.Pool
 	Catalog *catalog.Catalog
@@ -26,26 +26,27 @@ type Ahead struct {
 	Now     func(context.Context) (int64, error) // the database's time, µs
 }
 
-// AheadReport is what was found and done. Counters of test clocks are not ahead, whatever they say.
+// AheadReport contains the counts of a run. Counters of customers on test clocks never count as ahead.
 type AheadReport struct {
-	Ahead    int   // counters, of customers that are not archived
-	Furthest int64 // of those, µs
-	// Closed are, of those, counters ahead of the clock no further than to the end of a billing
-	// period that was closed early: nothing may be booked before it, so that they stay there.
+	Ahead    int   // counters ahead, of customers that are not archived
+	Furthest int64 // the largest lead among these counters, µs
+	// Closed is the number of these counters that are ahead only up to the end of a billing period that was
+	// closed early. They stay ahead, because nothing may be booked before that end.
 	Closed  int
-	Brought int // back
-	Left    int // that somebody held, or that a change overtook each time: to be tried again
+	Brought int // counters brought back
+	Left    int // counters that were locked, or changed at each attempt; run again
 }
 
 const (
-	// aheadTries bounds how often a counter is tried that somebody holds, aheadPause is in between.
+	// aheadTries is the maximum number of attempts to bring back a counter that is locked. aheadPause is the
+	// pause between attempts.
 	aheadTries = 5
 	aheadPause = 200 * time.Millisecond
-	// aheadLimit bounds one transaction.
+	// aheadLimit is the time limit of one transaction.
 	aheadLimit = 10 * time.Second
 )
 
-// BringBack looks at all counters. A dry run changes nothing.
+// BringBack checks all counters and brings back the counters that are ahead. A dry run changes nothing.
 func (a *Ahead) BringBack(ctx context.Context, dry bool) (report AheadReport, err error) {
 	now, err := a.Now(ctx)
 	if err != nil {
@@ -72,7 +73,7 @@ func (a *Ahead) BringBack(ctx context.Context, dry bool) (report AheadReport, er
 	return report, err
 }
 
-// page brings the counters of a page back, and returns those that are to be tried again.
+// page brings back the counters of one page. It returns the counters that need another attempt.
 func (a *Ahead) page(ctx context.Context, page []upkeep.ChargedAt, now int64, dry bool, report *AheadReport) (again []upkeep.ChargedAt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, aheadLimit)
 	defer cancel()
@@ -95,7 +96,7 @@ func (a *Ahead) page(ctx context.Context, page []upkeep.ChargedAt, now int64, dr
 		for i, c := range page {
 			floor, free := floors[c.Customer]
 			switch {
-			case targets[i] == nil || targets[i].Clock != nil: // archived, gone, or on a test clock
+			case targets[i] == nil || targets[i].Clock != nil: // archived, deleted, or on a test clock
 			case !free:
 				again = append(again, c)
 			case c.At-max(now, floor) <= model.MostAhead:
@@ -128,13 +129,13 @@ func (a *Ahead) page(ctx context.Context, page []upkeep.ChargedAt, now int64, dr
 	return again, err
 }
 
-// found counts a counter that is so far ahead, µs.
+// found counts a counter that is ahead of the clock by the given time, µs.
 func (r *AheadReport) found(ahead int64) {
 	r.Ahead, r.Furthest = r.Ahead+1, max(r.Furthest, ahead)
 }
 
-// lockBilled: the lock keeps a period from being closed meanwhile. floorsOf comes after it, and sees
-// what was closed before: who is not billed has no lock.
+// lockBilled locks the customers' open periods, so that no period is closed meanwhile. floorsOf must run
+// after lockBilled to see periods that were closed before. Customers without billing have no lock.
 const (
 	lockBilled = `SELECT customer_id FROM open_periods WHERE customer_id = ANY ($1) ORDER BY customer_id FOR SHARE SKIP LOCKED`
 	floorsOf   = `
@@ -143,8 +144,8 @@ const (
 	FROM (SELECT DISTINCT unnest($1::bigint[]) AS customer) i`
 )
 
-// lockFloors returns for each customer the end of its last closed period, µs, 0 without one. It leaves
-// customers out whose billing somebody is at.
+// lockFloors returns the end of each customer's last closed period, µs, or 0 without a closed period. It
+// omits customers whose billing another transaction has locked.
 func lockFloors(ctx context.Context, tx pgx.Tx, customers []int64) (map[int64]int64, error) {
 	rows, _ := tx.Query(ctx, lockBilled, customers)
 	mine, err := pgx.CollectRows(rows, pgx.RowTo[int64])

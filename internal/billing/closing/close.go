@@ -21,9 +21,10 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// closePeriods closes the open periods of customers, whose lock the transaction has: it fences
-// their counters, writes the period and its draft, and opens the next one. Customers that
-// cannot be closed are left as they are, and their jobs have an error.
+// closePeriods closes the open periods of customers that the transaction has locked. It fences the counters,
+// so that no more usage is booked into the period, writes the period and its draft, and opens the next
+// period. If a customer's period cannot be closed, the customer stays unchanged and the job contains the
+// error.
 func (w *Worker) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error {
 	lines, err := accounts.Timelines(ctx, tx, customersOf(due))
 	if err != nil {
@@ -35,7 +36,7 @@ func (w *Worker) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error 
 	return w.closeFenced(ctx, tx, due, lines)
 }
 
-// closeFenced closes the open periods of customers whose counters are fenced.
+// closeFenced closes the open periods of customers whose counters accept no more usage for these periods.
 func (w *Worker) closeFenced(ctx context.Context, tx pgx.Tx, due []*job, lines map[int64]*timeline.Timeline) error {
 	var tasks []*invoices.Task
 	for _, j := range due {
@@ -51,7 +52,7 @@ func (w *Worker) closeFenced(ctx context.Context, tx pgx.Tx, due []*job, lines m
 	return w.writeClosed(ctx, tx, due)
 }
 
-// writeClosed writes closed periods, their drafts, and the periods that follow.
+// writeClosed writes closed periods, their drafts, and the next periods.
 func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	var periods []accounts.PeriodRow
 	var open []accounts.OpenRow
@@ -72,7 +73,7 @@ func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 		if !t.Empty() {
 			drafts = append(drafts, t)
 		}
-		if t.Next == nil && !j.c.Archived { // an archived customer was told of when it was archived
+		if t.Next == nil && !j.c.Archived { // the event of an archived customer was written at the archiving
 			ends = append(ends, accounts.EndedEvent(j.c, t.Period.End))
 		}
 	}
@@ -88,8 +89,8 @@ func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 
 const openingMade = `UPDATE open_periods SET opening_due = false WHERE customer_id = ANY ($1)`
 
-// makeOpenings makes the opening invoices of customers whose lock the transaction has. There is
-// none where nothing is to be paid in advance.
+// makeOpenings creates the opening invoices of customers that the transaction has locked. If nothing is due
+// in advance, no opening invoice is created.
 func (w *Worker) makeOpenings(ctx context.Context, tx pgx.Tx, due []*job) error {
 	tasks := make([]*invoices.Task, len(due))
 	for i, j := range due {
@@ -119,20 +120,21 @@ func (w *Worker) makeOpenings(ctx context.Context, tx pgx.Tx, due []*job) error 
 	return postgres.Send(ctx, tx, b)
 }
 
-// fenceTime bounds how long a transaction waits for its fences: somebody may hold a counter. After
-// it the customers are put off. Their fences stand, so they are soon done the next time.
+// fenceTime is the maximum time for which a transaction waits to fence counters, because a counter may be
+// locked. After that time, the customers are postponed. Counters that are fenced stay fenced, so the next
+// attempt is fast.
 const fenceTime = 250 * time.Millisecond
 
-// fenceTries bounds how often a counter is fenced again that a change overtook.
+// fenceTries is the maximum number of retries to fence a counter after a concurrent change of the customer.
 const fenceTries = 4
 
-// fenceOf is a counter that is to be fenced for a job.
+// fenceOf is a counter to be fenced for a job.
 type fenceOf struct {
 	j   *job
 	key model.CounterKey
 }
 
-// toFence are the counters of jobs. Those of archived customers are in gone.
+// toFence returns the counters of jobs that must be fenced. gone contains the counters of archived customers.
 func (w *Worker) toFence(ctx context.Context, q postgres.Querier, due []*job) (all []fenceOf, gone []usage.Archived, err error) {
 	for _, j := range due {
 		meters, err := w.fenced(ctx, q, j.c.Open)
@@ -150,7 +152,7 @@ func (w *Worker) toFence(ctx context.Context, q postgres.Querier, due []*job) (a
 	return all, gone, nil
 }
 
-// fence makes sure that no more usage comes to the periods that are to be closed.
+// fence ensures that the periods to be closed get no more usage.
 func (w *Worker) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 	within, cancel := context.WithTimeout(ctx, w.fenceTime)
 	defer cancel()
@@ -172,7 +174,8 @@ func (w *Worker) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 	return nil
 }
 
-// fenceOnce fences counters in the time of within. A change overtook those in again.
+// fenceOnce tries to fence counters within the time limit of the context within. It returns the counters that
+// need another attempt because the customer changed concurrently.
 func (w *Worker) fenceOnce(ctx, within context.Context, all []fenceOf) (again []fenceOf, err error) {
 	keys := make([]model.CounterKey, len(all))
 	for i := range all {
@@ -186,7 +189,7 @@ func (w *Worker) fenceOnce(ctx, within context.Context, all []fenceOf) (again []
 	var of []fenceOf
 	for i, target := range targets {
 		p := all[i]
-		if target == nil { // it was archived meanwhile
+		if target == nil { // the customer was archived meanwhile
 			again = append(again, p)
 			continue
 		}
@@ -206,7 +209,8 @@ func (w *Worker) fenceOnce(ctx, within context.Context, all []fenceOf) (again []
 	return again, nil
 }
 
-// tooLate is the error of a fence that nobody waits for any more: somebody is busy with its counter.
+// tooLate converts an error that occurs after the time limit for fences to session.ErrBusy, because the
+// counter is in use.
 func tooLate(ctx, within context.Context, err error) error {
 	if err == nil || within.Err() == nil || ctx.Err() != nil {
 		return err
@@ -216,7 +220,7 @@ func tooLate(ctx, within context.Context, err error) error {
 
 var errOvertaken = errors.New("changes of the customer came faster than its counters could be fenced")
 
-// fenced are the meters whose counters are fenced at the end of a period: those with a price.
+// fenced returns the meters whose counters are fenced at the end of a period: the meters that have a price.
 func (w *Worker) fenced(ctx context.Context, q postgres.Querier, p *billing.Period) ([]int32, error) {
 	versions, err := w.accounts.Versions.Get(ctx, q, accounts.VersionsOf(p))
 	if err != nil {
@@ -231,25 +235,25 @@ func (w *Worker) fenced(ctx context.Context, q postgres.Querier, p *billing.Peri
 	return meters, err
 }
 
-// job is the next step of a customer that is due.
+// job is the next due step of a customer.
 type job struct {
 	c     *accounts.Customer
-	at    int64  // the step's instant
-	draft string // that is to be finalized
+	at    int64  // the instant of the step
+	draft string // the id of the draft to finalize
 
 	task *invoices.Task
-	over bool  // it is done, its due_at is written, and nothing else was due when its clock was read
-	err  error // why it cannot be done; it concerns this customer only
+	over bool  // the step is done and due_at is written, and nothing else is due by the customer's clock as read
+	err  error // the reason for a failure, which concerns this customer only
 }
 
-// concernsOne reports whether an error may be due to what one customer's rows hold.
+// concernsOne reports whether the data of a single customer may have caused an error.
 func concernsOne(err error) bool {
 	return errors.Is(err, errTooLong) || !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrNoSession) && !errors.Is(err, session.ErrBusy) &&
 		!errors.Is(err, session.ErrOutcomeUnknown) && !errors.Is(err, session.ErrStopped) && !errors.Is(err, context.Canceled) &&
 		!errors.Is(err, context.DeadlineExceeded)
 }
 
-// errTooLong: a transaction was given up, and the database may well be there.
+// errTooLong reports a transaction that exceeded its time limit, although the database may be reachable.
 var errTooLong = errors.New("it takes too long")
 
 func customersOf(due []*job) map[int64]*accounts.Customer {
@@ -260,7 +264,7 @@ func customersOf(due []*job) map[int64]*accounts.Customer {
 	return customers
 }
 
-// erasedIn are the customers among jobs that are erased.
+// erasedIn returns the ids of erased customers among jobs.
 func erasedIn(jobs map[string][]*job) (ids []int64) {
 	for _, due := range jobs {
 		for _, j := range due {
@@ -272,7 +276,7 @@ func erasedIn(jobs map[string][]*job) (ids []int64) {
 	return ids
 }
 
-// stillDue are the ids but those of failed jobs, and of jobs that are over.
+// stillDue returns the ids of customers that may have further steps: neither failed nor done.
 func stillDue(ids []int64, jobs map[string][]*job) (left []int64) {
 	off := make(map[int64]bool, len(ids))
 	for _, due := range jobs {
@@ -288,22 +292,22 @@ func stillDue(ids []int64, jobs map[string][]*job) (left []int64) {
 	return left
 }
 
-// The pauses before a customer that could not be done is tried again, µs. Somebody may just have
-// held a row of one that is busy. One that has been busy for busyMost is blocked.
+// Pauses before a failed customer is retried, µs. A busy customer is retried soon, because the lock on its
+// row may be short. A customer that stays busy for busyMost is blocked.
 const (
 	retryBlocked = int64(60e6)
 	retryBusy    = int64(1e6)
 	busyMost     = int64(60e6)
 )
 
-// putOff returns since when the customer has been busy.
+// putOff postpones a customer with locked rows. It returns the instant since which the rows have been locked.
 const putOff = `
 	UPDATE open_periods SET busy_since = coalesce(busy_since, $2), blocked = NULL, retry_at = $3 WHERE customer_id = $1 RETURNING busy_since`
 
 const blockCustomer = `
 	UPDATE open_periods o SET blocked = $2, retry_at = $3 FROM customers c WHERE o.customer_id = $1 AND c.id = $1 RETURNING c.key`
 
-// block puts a customer off that cannot be done, in the transaction that found it out.
+// block postpones a customer whose step failed, within the transaction that detected the failure.
 func (w *Worker) block(ctx context.Context, tx pgx.Tx, j *job, now int64) error {
 	why := j.err
 	if errors.Is(why, session.ErrBusy) {
@@ -316,14 +320,14 @@ func (w *Worker) block(ctx context.Context, tx pgx.Tx, j *job, now int64) error 
 	return w.blockWith(ctx, tx, j.c.ID, now, why)
 }
 
-// blockAlone puts a customer off whose transaction failed.
+// blockAlone blocks a customer whose transaction failed.
 func (w *Worker) blockAlone(ctx context.Context, id, now int64, why error) error {
 	ctx, cancel := context.WithTimeout(ctx, w.stepTimeout)
 	defer cancel()
 	return store.Classify(w.blockWith(ctx, w.pool, id, now, why))
 }
 
-// blockWith blocks a customer, and tells operators.
+// blockWith blocks a customer and logs the error for operators.
 func (w *Worker) blockWith(ctx context.Context, q postgres.Querier, id, now int64, why error) error {
 	var key string
 	if err := q.QueryRow(ctx, blockCustomer, id, why.Error(), now+retryBlocked).Scan(&key); err != nil {

@@ -1,9 +1,11 @@
-// Package closing owns the worker of billing: it begins and closes periods when they are due, has their
-// invoices written and finalized, and says how billing stands. Any number of nodes run it on one
-// database.
+// Package closing owns the billing worker. The worker begins and closes periods when they are due, has their
+// invoices written and finalized, and reports the state of billing. Any number of nodes may run the worker on
+// one database.
 //
-// It also brings counters back that are ahead of the clock, but never to before the end of a period that was closed.
+// The package also brings back counters that are ahead of the clock, but never to an instant before the end
+// of a closed period.
 //
-// It decides what is done when, and for how many customers at once. What is due it asks of package
-// accounts, and what an invoice holds of package invoices. It must never rate or compute a boundary.
+// The package decides the order of the steps and the number of customers in a transaction. Package accounts
+// returns the due steps, and package invoices computes the invoices. Package closing must never rate usage or
+// compute a boundary.
 package closing

@@ -12,8 +12,8 @@ import (
 
 const owedMade = `UPDATE open_periods SET owed_at = NULL WHERE customer_id = ANY ($1)`
 
-// makeExtras makes the extra invoices of customers whose billing is over, and whose lock the transaction
-// has. There is none where what came makes no line.
+// makeExtras creates the extra invoices of customers that the transaction has locked and whose billing is
+// over. If the new items result in no line, no extra invoice is created.
 func (w *Worker) makeExtras(ctx context.Context, tx pgx.Tx, due []*job) error {
 	ends, err := accounts.ChainEnds(ctx, tx, customersOf(due))
 	if err != nil {

@@ -10,11 +10,12 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// overdueAtOnce is how many invoices one transaction tells of.
+// overdueAtOnce is the maximum number of invoices that one query selects for overdue events.
 const overdueAtOnce = 100
 
-// Invoices that became overdue and of which nobody told yet. A row in use is left for the next look: it
-// is being paid, or another node tells of it. A row's lock is taken last by whoever pays, and alone here.
+// takeOverdue and takeOverdueByClock lock overdue invoices without an overdue event. They skip locked rows,
+// because such an invoice is being paid, or another node is writing its event. A payment locks its row last,
+// and this transaction locks only rows of unpaid_invoices.
 const (
 	takeOverdue = `
 	SELECT u.invoice_id::text, $1::bigint, u.due_at FROM unpaid_invoices u WHERE u.clock_id IS NULL AND u.told_at IS NULL AND u.due_at <= $1
@@ -30,8 +31,8 @@ const (
 	UPDATE unpaid_invoices u SET told_at = w.at FROM unnest($1::uuid[], $2::bigint[]) AS w (invoice_id, at) WHERE u.invoice_id = w.invoice_id`
 )
 
-// tellOverdue tells of invoices that became overdue, each once until it is paid. told is how many. An
-// invoice is overdue, too, before that: its due_at says so.
+// tellOverdue writes the events of invoices that became overdue, one event for each invoice until it is paid.
+// told is the number of events. due_at alone decides whether an invoice is overdue, also before its event.
 func (w *Worker) tellOverdue(ctx context.Context) (told int, err error) {
 	within, cancel := context.WithTimeout(ctx, w.stepTimeout)
 	defer cancel()

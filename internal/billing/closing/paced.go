@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// pace is how many customers a node closes in a second at most, while many are due. So 100,000 are
-// closed within five minutes: see docs/benchmarks.
+// pace is the maximum number of customers that a node closes per second while many are due. At this pace,
+// 100,000 customers are closed within five minutes, see docs/benchmarks.
 const pace = 350
 
-// pause waits after a transaction that took a full batch: hits have the processors meanwhile. No
-// lock is held. The error is ctx's.
+// pause waits after a transaction that processed a full batch, so that hits can use the processors. No lock
+// is held meanwhile. If ctx ends first, pause returns its error.
 func (w *Worker) pause(ctx context.Context, size int, took time.Duration) error {
 	timer := time.NewTimer(pauseOf(size, took))
 	defer timer.Stop()
@@ -22,8 +22,8 @@ func (w *Worker) pause(ctx context.Context, size int, took time.Duration) error 
 	}
 }
 
-// pauseOf returns what a transaction left of the time that its customers have at the pace. The pause is
-// at least half of what the transaction took: on a slow machine hits have a third of the time, too.
+// pauseOf returns the rest of the time that size customers have at the pace after a transaction that took
+// took. The pause is at least took/2, so that hits have a third of the time even on a slow machine.
 func pauseOf(size int, took time.Duration) time.Duration {
 	return max(time.Duration(size)*time.Second/pace-took, took/2)
 }

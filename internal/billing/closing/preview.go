@@ -11,22 +11,24 @@ import (
 	"quotad/internal/postgres"
 )
 
-// previewPeriods bounds how many periods a preview closes: each takes some 20 ms, in which admins wait.
+// previewPeriods is the maximum number of periods that a preview closes. Each period takes some 20 ms, during
+// which admins wait.
 const previewPeriods = 24
 
-// Preview is what a change would make. Drafts are finalized in their order and before the period that runs from At on ends,
-// so each invoice has only the credits that the drafts before it leave.
+// Preview is the predicted result of a change. The drafts are finalized in their order, before the end of the
+// period that runs from At on. So each invoice can use only the credits that earlier drafts leave.
 type Preview struct {
-	At       int64            // when it counts, µs by the customer's clock
-	Invoice  *billing.Invoice // the draft of the period that ends there, with the usage so far; nil: none is made
-	Upcoming *billing.Invoice // of the period that runs from there on; nil: none does
+	At       int64            // the instant at which the change takes effect, µs by the customer's clock
+	Invoice  *billing.Invoice // the draft of the period that ends at At, with the usage so far; nil if none is created
+	Upcoming *billing.Invoice // the invoice of the period that runs from At on; nil without such a period
 }
 
-// Preview tries a change, see accounts.Try, and closes what ends by its instant as the worker does. Counters
-// are not fenced: usage that comes later is not in it. look reads in the same transaction what the change
-// alone has written. It has less time than other operations, 3 s usually: other writes of admins wait for
-// it. Errors are those of accounts.Try and of look, and
-// billing.ErrFarPreview.
+// Preview simulates a change, see accounts.Try, and closes the periods that end by its instant like the
+// worker. Counters are not fenced, so the result omits usage that arrives later. look reads within the same
+// transaction, when only the change itself is written.
+//
+// Because other admin writes wait, Preview has only three tenths of the usual time limit, 3 s by default.
+// Errors: the errors of accounts.Try and look, and billing.ErrFarPreview.
 func (w *Worker) Preview(ctx context.Context, key string, t *accounts.Trial, look func(ctx context.Context, tx pgx.Tx) error) (p *Preview, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.accounts.Within()*3/10)
 	defer cancel()
@@ -40,10 +42,10 @@ func (w *Worker) Preview(ctx context.Context, key string, t *accounts.Trial, loo
 	return p, err
 }
 
-// foresee does all steps of a customer up to an instant, and assembles the invoice of the period after it.
+// foresee runs all steps of a customer up to an instant, and assembles the invoice of the next period.
 func (w *Worker) foresee(ctx context.Context, tx pgx.Tx, customer int64, p *Preview) error {
 	ids := []int64{customer}
-	draft := "" // the id of the invoice of the period that ends at the instant
+	draft := "" // id of the invoice for the period that ends at the instant
 	for closed := 0; ; {
 		b := new(pgx.Batch)
 		read, next := accounts.QueueCustomers(b, ids, p.At), accounts.QueueStepsAtOnce(b, ids, p.At)
@@ -69,12 +71,12 @@ func (w *Worker) foresee(ctx context.Context, tx pgx.Tx, customer int64, p *Prev
 		}
 		if t := j.task; s.Kind == accounts.StepClose && t.Period.End == p.At && !t.Empty() {
 			p.Invoice, draft = &t.Result.Invoice, t.Result.Invoice.ID
-			p.Invoice.ID = "" // it goes with the transaction
+			p.Invoice.ID = "" // the rollback removes the invoice with this id
 		}
 	}
 }
 
-// foreseeStep does a step as doSteps does, without a fence.
+// foreseeStep runs a step like doSteps, except that counters are not fenced.
 func (w *Worker) foreseeStep(ctx context.Context, tx pgx.Tx, kind string, j *job) (err error) {
 	due := []*job{j}
 	if kind == accounts.StepClose {
@@ -94,8 +96,8 @@ func (w *Worker) foreseeStep(ctx context.Context, tx pgx.Tx, kind string, j *job
 	return err
 }
 
-// foreseeNext assembles the invoice of the period that runs at the instant of a change, if one does, after all drafts. draft is the
-// id of p.Invoice.
+// foreseeNext assembles the invoice of the period that runs at the instant of a change, after all drafts. If
+// no period runs, it assembles only the drafts. draft is the id of p.Invoice.
 func (w *Worker) foreseeNext(ctx context.Context, tx pgx.Tx, c *accounts.Customer, draft string, p *Preview) error {
 	var next *invoices.Task
 	if c.Open != nil && c.Open.Start <= p.At {

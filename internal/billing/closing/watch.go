@@ -7,10 +7,10 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// watched is how billing stood when the worker last looked, for metrics. A scrape asks no database.
+// watched is the state of billing at the worker's last check, for metrics, so that a scrape needs no query.
 type watched struct{ blocked, oldest, overdue atomic.Int64 }
 
-// MaxOverdue is up to where overdue invoices are counted.
+// MaxOverdue is the maximum result of Overdue; further overdue invoices are not counted.
 const MaxOverdue = 1000
 
 const readStanding = `
@@ -18,7 +18,7 @@ const readStanding = `
 		coalesce((SELECT min(due_at) FROM open_periods WHERE clock_id IS NULL), 0),
 		(SELECT count(*) FROM (SELECT FROM unpaid_invoices WHERE clock_id IS NULL AND told_at IS NOT NULL LIMIT $1) o)`
 
-// watch looks how billing stands.
+// watch reads the state of billing.
 func (w *Worker) watch(ctx context.Context) error {
 	var blocked, oldest, overdue int64
 	if err := w.pool.QueryRow(ctx, readStanding, MaxOverdue).Scan(&blocked, &oldest, &overdue); err != nil {
@@ -30,14 +30,14 @@ func (w *Worker) watch(ctx context.Context) error {
 	return nil
 }
 
-// Standing is how billing stood when this node last looked, at most a second ago while the database
-// answers. blocked is how many customers' periods cannot be closed, or invoices not be finalized.
-// oldestDue is when anything is or was to be done next, in µs, for customers of PostgreSQL's time; 0
-// is never.
+// Standing returns the state of billing at this node's last check, which is at most a second old while the
+// database responds. blocked is the number of customers with a period that cannot be closed or an invoice
+// that cannot be finalized. oldestDue is the instant of the earliest next step, in µs, among customers on
+// PostgreSQL's time, or 0 if no such customer exists.
 func (w *Worker) Standing() (blocked, oldestDue int64) {
 	return w.watched.blocked.Load(), w.watched.oldest.Load()
 }
 
-// Overdue is how many invoices of customers of PostgreSQL's time were overdue when this node last looked,
-// at most MaxOverdue.
+// Overdue returns the number of overdue invoices at this node's last check, at most MaxOverdue. It counts
+// only customers on PostgreSQL's time.
 func (w *Worker) Overdue() int64 { return w.watched.overdue.Load() }

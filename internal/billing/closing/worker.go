@@ -21,39 +21,41 @@ import (
 )
 
 const (
-	// pollEvery is how often a node looks for what is due.
+	// pollEvery is the interval at which a node checks for due steps.
 	pollEvery = time.Second
-	// One transaction takes batchLeast customers at first and at least, and batchMost at most. A
-	// database that is slow to answer is so with any number of them. batchTime is how long it goes
-	// on with further steps of them: counters are not pruned while it is open.
+	// One transaction processes at most batchMost customers. It begins with batchLeast, which is also the
+	// minimum, because a slow database is slow with any number of customers. batchTime is the time within
+	// which a transaction may start further steps, because counters are not pruned while it is open.
 	batchLeast, batchMost = 5, 20
 	batchTime             = 100 * time.Millisecond
-	// A transaction that took less than batchShort may take more customers the next time. After one
-	// that took more than batchLong it is to be fewer: plans have a price or a hundred.
+	// After a transaction shorter than batchShort, the next one may process more customers. After one longer
+	// than batchLong, the next one processes fewer, because plans vary from one price to a hundred.
 	batchShort, batchLong = 125 * time.Millisecond, 250 * time.Millisecond
-	// wakeAtOnce is how many customers one transaction makes due whose seller got a name.
+	// wakeAtOnce is the maximum number of customers whose waiting drafts one transaction makes due after
+	// their seller got a name.
 	wakeAtOnce = 500
 )
 
-// Options configure a Worker. All parts are required.
+// Options configures a Worker. All fields are required unless their comment names a default.
 type Options struct {
 	Pool     *pgxpool.Pool
 	Accounts *accounts.Accounts
 	Invoices *invoices.Invoices
 	Catalog  *catalog.Catalog
 	Engine   *quota.Engine
-	// Stopwatch shows the time since some moment, and never steps.
+	// Stopwatch returns the time elapsed since a fixed moment, from a clock that never steps.
 	Stopwatch func() time.Duration
-	Log       *slog.Logger // nil: slog.Default
+	Log       *slog.Logger // default: slog.Default
 
-	// StepTimeout bounds one transaction. A customer whose steps take longer, though it is alone in the
-	// transaction, is blocked for a minute. If StepTimeout is 0, it is Accounts.Within.
+	// StepTimeout is the time limit of one transaction. A customer whose steps exceed the limit even in a
+	// transaction of its own is blocked for a minute. If StepTimeout is 0, the limit is Accounts.Within.
 	StepTimeout time.Duration
-	// FenceTime is how long a transaction waits for counters that somebody holds; 0: 250 ms.
+	// FenceTime is the maximum time for which a transaction waits for locked counters. If FenceTime is 0, it
+	// is 250 ms.
 	FenceTime time.Duration
 }
 
-// Worker does what is due of billing. It is safe for concurrent use.
+// Worker runs the due steps of billing. It is safe for concurrent use.
 type Worker struct {
 	options     Options
 	accounts    *accounts.Accounts
@@ -62,13 +64,13 @@ type Worker struct {
 	wake        chan struct{}
 	stepTimeout time.Duration // see Options
 	fenceTime   time.Duration // see Options; tests lengthen it
-	wakeAtOnce  int           // the constant; tests lower it
-	size        atomic.Int64  // of the next batch
+	wakeAtOnce  int           // the constant wakeAtOnce; tests lower it
+	size        atomic.Int64  // the size of the next batch
 	worked      worked
 	watched     watched
 }
 
-// New returns a worker. It starts nothing: see Run.
+// New returns a worker. The worker does nothing until Run is called.
 func New(o Options) *Worker {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -83,16 +85,16 @@ func New(o Options) *Worker {
 	return w
 }
 
-// worked counts what the worker did, for metrics.
+// worked counts the worker's results, for metrics.
 type worked struct{ closed, finalized, failed atomic.Int64 }
 
-// Worked says how many periods this node has closed, how many invoices it has finalized, and
-// how often a customer could not be done.
+// Worked returns the number of periods that this node has closed, the number of invoices that it has
+// finalized, and the number of failures of single customers.
 func (w *Worker) Worked() (closed, finalized, failed int64) {
 	return w.worked.closed.Load(), w.worked.finalized.Load(), w.worked.failed.Load()
 }
 
-// Wake makes the worker look at once, as after a test clock was set.
+// Wake makes the worker check for due steps at once, for example after a test clock was set.
 func (w *Worker) Wake() {
 	select {
 	case w.wake <- struct{}{}:
@@ -100,8 +102,8 @@ func (w *Worker) Wake() {
 	}
 }
 
-// Run does what is due until ctx ends. Any number of nodes may run it on one database. Whatever
-// it is killed in is done by the next one, or again.
+// Run runs due steps until ctx ends. Any number of nodes may call Run on one database. If a node is killed,
+// another node or its next start completes the interrupted work.
 func (w *Worker) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -128,8 +130,8 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// WorkOff does all steps that are due now, and returns when none is left that this node could
-// do. The error is why the database could not be worked with.
+// WorkOff runs all steps that are due now, and returns when this node can run no more steps. The error
+// reports a failure of the database.
 func (w *Worker) WorkOff(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := w.accounts.WakeNamed(ctx, w.wakeAtOnce); err != nil {
@@ -146,15 +148,16 @@ func (w *Worker) WorkOff(ctx context.Context) error {
 		began, size := w.options.Stopwatch(), int(w.size.Load())
 		taken, err := w.batch(ctx, size)
 		switch {
-		case err == nil && taken == 0 && (told > 0 || answered): // perhaps of more
+		case err == nil && taken == 0 && (told > 0 || answered): // more may be waiting
 		case err == nil && taken == 0:
 			return w.accounts.AnswerCalls(ctx)
-		case err == nil && taken == size: // there are many
+		case err == nil && taken == size: // many customers are due
 			took := w.options.Stopwatch() - began
 			w.size.Store(int64(nextSize(size, took)))
 			err = w.pause(ctx, size, took)
 		case err != nil && concernsOne(err):
-			// One of them makes the statements fail, or takes too long. Each alone tells which.
+			// One customer of the batch makes the statements fail or take too long. Processing each customer
+			// alone finds it.
 			err = w.eachAlone(ctx)
 		}
 		if err != nil {
@@ -164,7 +167,8 @@ func (w *Worker) WorkOff(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// nextSize is how many customers a batch takes after one of a size that took so long.
+// nextSize returns the number of customers for the next batch, from the size and the duration of the last
+// one.
 func nextSize(size int, took time.Duration) int {
 	switch {
 	case took > batchLong:
@@ -175,7 +179,7 @@ func nextSize(size int, took time.Duration) int {
 	return size
 }
 
-// eachAlone works off customers one by one, at least as many as a batch that failed.
+// eachAlone processes customers one by one, at least as many as a failed batch contained.
 func (w *Worker) eachAlone(ctx context.Context) error {
 	for range batchMost {
 		if taken, err := w.batch(ctx, 1); err != nil || taken == 0 {
@@ -185,8 +189,8 @@ func (w *Worker) eachAlone(ctx context.Context) error {
 	return nil
 }
 
-// takeDue takes the locks of customers that are due, and leaves those that somebody else has.
-// Customers of test clocks come first: somebody waits for them.
+// takeDue locks the customers that are due and skips customers that are locked. Customers on test clocks are
+// locked first, by takeDueByClock, because somebody is waiting for them.
 const takeDue = `
 	SELECT customer_id FROM open_periods WHERE clock_id IS NULL AND due_at <= $1 AND retry_at <= $1
 	ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED`
@@ -197,8 +201,8 @@ const takeDueByClock = `
 		FOR UPDATE SKIP LOCKED) o
 	LIMIT $2`
 
-// batch does steps of at most n customers in one transaction. taken is how many it found. With
-// n = 1 a customer that makes statements fail is blocked.
+// batch runs steps of at most n customers in one transaction. taken is the number of customers found. If n is
+// 1, a customer whose statements fail is blocked.
 func (w *Worker) batch(ctx context.Context, n int) (taken int, err error) {
 	within, cancel := context.WithTimeout(ctx, w.stepTimeout)
 	defer cancel()
@@ -248,9 +252,9 @@ func (w *Worker) batch(ctx context.Context, n int) (taken int, err error) {
 // done counts steps.
 type done struct{ closed, finalized int64 }
 
-// steps does the steps of customers that are due, for each in the order of their instants. It
-// ends after the first that finalized or held drafts, since that locks sellers, or when it has taken
-// long; the rest is due still.
+// steps runs the due steps of customers, in the order of each customer's instants. It stops after the first
+// step that finalized or held drafts, because that step locks sellers, or after batchTime. The rest stays
+// due.
 func (w *Worker) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (count done, err error) {
 	var failed []*job
 	var erased []int64
@@ -293,8 +297,8 @@ func (w *Worker) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 	return count, nil
 }
 
-// dueSteps finds the next step of each customer. Those that have none due have their due_at put
-// right, and are not in left.
+// dueSteps returns the next due step of each customer. If no step of a customer is due, dueSteps corrects
+// due_at and omits the customer from left.
 func (w *Worker) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (jobs map[string][]*job, left []int64, err error) {
 	b := new(pgx.Batch)
 	customers, next := accounts.QueueCustomers(b, ids, now), w.accounts.QueueSteps(b, ids, now)
@@ -314,7 +318,7 @@ func (w *Worker) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64
 		}
 		j := &job{c: c, at: s.At, draft: s.Draft}
 		if c.Clock == "" && s.Kind == accounts.StepFinalize {
-			j.at = c.Now // in real time a late invoice says when it was finalized
+			j.at = c.Now // in real time, a late invoice has its actual finalization time
 		}
 		jobs[s.Kind], left = append(jobs[s.Kind], j), append(left, id)
 	}
@@ -324,7 +328,7 @@ func (w *Worker) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64
 	return jobs, left, err
 }
 
-// doSteps does one step of each customer.
+// doSteps runs one step of each customer.
 func (w *Worker) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job) (count done, failed []*job, err error) {
 	for _, kind := range []struct {
 		name string

@@ -10,14 +10,14 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Plan is a version of a plan, or a draft, made ready: Compile it once for all customers.
+// Plan is a compiled version of a plan, or a compiled draft. Compile it once for all customers.
 type Plan struct {
 	plan     *plans.Plan
 	exponent int
 	prices   map[string]*rating.Price // by meter
 }
 
-// Compile reads a version of a plan. The error is that of a plan that nobody may have.
+// Compile compiles a version of a plan. It returns an error if the plan is invalid.
 func Compile(p *plans.Plan) (*Plan, error) {
 	exponent, known := plans.Exponent(p.Currency)
 	if !known {
@@ -34,20 +34,21 @@ func Compile(p *plans.Plan) (*Plan, error) {
 	return read, nil
 }
 
-// Customer is what a comparison has to know of a customer.
+// Customer contains a customer's data for a comparison.
 type Customer struct {
-	Periods   calendar.Periods // with the interval of its plan
+	Periods   calendar.Periods // with the interval of the customer's plan
 	Overrides map[string]plans.StoredOverride
-	Prices    map[string]plans.Price // of its own, by meter
-	Billed    bool                   // false of an anonymous one
+	Prices    map[string]plans.Price // the customer's own prices, by meter
+	Billed    bool                   // false for an anonymous customer
 	InForce   *Plan
-	Held      map[string][]Change // of level meters, ascending, with the last change before what is compared
+	Held      map[string][]Change // by level meter, in ascending order; includes the last change before the compared span
 }
 
-// Change is what is held of a level meter from At on, µs.
+// Change is the level that a customer holds of a level meter from At on, µs.
 type Change struct{ At, Level int64 }
 
-// heldIn is what changes make of the time [from, to), µs.
+// heldIn computes the integral, the peak and the last value of a level in the time [from, to), µs, from the
+// changes of the level.
 func heldIn(changes []Change, from, to int64) rating.Held {
 	held, at, level := rating.Held{Integral: new(big.Int)}, from, int64(0)
 	hold := func(until int64) {
@@ -69,24 +70,24 @@ func heldIn(changes []Change, from, to int64) rating.Held {
 	return held
 }
 
-// Used is the usage of one meter, its hours ascending. Those before the span that is compared fill
-// the windows that reach into it.
+// Used is the usage of one meter, with its hours in ascending order. The hours before the compared span fill the
+// windows that overlap the start of the span.
 type Used struct {
 	Meter string
 	Hours []Hour
 }
 
-// side is one plan played for one customer.
+// side is the simulation of one plan for one customer.
 type side struct {
 	plan     *Plan
 	customer *Customer
-	from, to int64 // what is compared, µs
-	refused  Range // units
-	billed   Range // minor units
-	unbilled bool  // the amount would be too large to be billed
+	from, to int64 // the compared span, µs
+	refused  Range // refused units
+	billed   Range // the billed amount, minor units
+	unbilled bool  // whether the amount is too large to be billed
 }
 
-// outcome is what a limit refused, and how it was played.
+// outcome is the number of units that a limit refused, and how the limit was simulated.
 type outcome struct {
 	meter   string
 	limit   string
@@ -94,22 +95,22 @@ type outcome struct {
 	refused Range
 }
 
-// play plays the customer's usage through the plan's limits, and prices what is admitted.
+// play simulates the customer's usage under the plan's limits, and rates the admitted units.
 func (s *side) play(usage []Used) (outcomes []outcome) {
 	var best, worst bill
 	for i := range usage {
 		u := &usage[i]
 		outcomes = append(outcomes, s.meter(u, &best, &worst)...)
 	}
-	s.refused.order() // what comes at the worst of times may leave more room for later
+	s.refused.order() // refusals at the worst times may leave more quota for later hits
 	if s.customer.Billed {
 		s.billed = Range{s.price(&worst), s.price(&best)}
-		s.billed.order() // a tier may make more units cheaper
+		s.billed.order() // because of tiers, more units may cost less
 	}
 	return outcomes
 }
 
-// meter plays one meter.
+// meter simulates one meter.
 func (s *side) meter(u *Used, best, worst *bill) []outcome {
 	straight := aligned(&s.customer.Periods, s.from)
 	var limits []*limit
@@ -147,9 +148,9 @@ func (s *side) meter(u *Used, best, worst *bill) []outcome {
 	return outcomes
 }
 
-// bill has the units of each billing period that the comparison touches, by meter.
+// bill contains the units of each billing period in the compared span, by meter.
 type bill struct {
-	periods map[int64]map[string]int64 // by their starts
+	periods map[int64]map[string]int64 // by the start of the period
 }
 
 func (b *bill) add(period int64, meter string, units int64) {
@@ -162,11 +163,12 @@ func (b *bill) add(period int64, meter string, units int64) {
 	b.periods[period][meter] = model.AddUpTo(b.periods[period][meter], units)
 }
 
-// maxPeriods bounds the billing periods of one comparison: more than days in it.
+// maxPeriods bounds the number of billing periods in one comparison. It exceeds the number of days in a
+// comparison.
 const maxPeriods = 100
 
-// price is what the plan bills for the span that is compared: of each billing period the part
-// that lies in it, cut as periods are cut.
+// price returns the amount that the plan bills for the compared span. Each billing period is prorated to its
+// part in the span.
 func (s *side) price(b *bill) (total int64) {
 	at := s.from
 	base := rating.Span{End: at}
@@ -174,7 +176,7 @@ func (s *side) price(b *bill) (total int64) {
 		start, end := s.customer.Periods.Period(at)
 		full, fullEnd := s.customer.Periods.Full(at)
 		span := rating.Span{Start: full, End: fullEnd, From: max(full, start, s.from), To: min(fullEnd, end, s.to)}
-		if at >= base.End || at == s.customer.Periods.From { // the base price of so many periods, from here on
+		if at >= base.End || at == s.customer.Periods.From { // a base price begins here
 			base.Start, base.End = s.customer.Periods.Whole(at, max(1, s.plan.plan.BaseEvery))
 		}
 		if base.From, base.To = span.From, span.To; span.From < span.To {
@@ -188,8 +190,8 @@ func (s *side) price(b *bill) (total int64) {
 	return total
 }
 
-// pricePeriod is what one period costs: base and usage, lifted to the plan's minimum. base is its part of
-// the time that the base price is for.
+// pricePeriod returns the amount of one period: base and usage, raised to the plan's minimum. base is the
+// period's part of the time that the base price covers.
 func (s *side) pricePeriod(units map[string]int64, span, base rating.Span) int64 {
 	p := s.plan.plan
 	amount := base.Money(p.BasePriceMinor)

@@ -1,14 +1,15 @@
-// Package compare says what two versions of a plan would have made of the usage of the past: the
-// units that they refuse, and what they bill.
+// Package compare simulates two versions of a plan with past usage, and compares the units that they
+// refuse and the amounts that they bill.
 //
-// Usage is stored by the hour. So the package can say some things exactly, and others not:
+// Usage is stored by the hour, so only some results are exact:
 //
-//   - A fixed window that hours fill without a rest is played hour by hour, and exact for hits of
-//     one unit.
-//   - Other windows of whole hours are played too, with the units of an hour spread evenly.
-//   - Of shorter windows only the least and the most that they could refuse is known.
-//   - Allocations and concurrency limits are left out: hours do not show what they judge.
+//   - A fixed window that consists of whole hours is simulated hour by hour. The result is exact for hits
+//     of one unit.
+//   - Other windows of whole hours are simulated, too, with the units of an hour spread evenly.
+//   - For shorter windows, only the least and the most units that they could refuse are known.
+//   - Allocations and concurrency limits are left out, because hours do not contain the data that these
+//     limits count.
 //
-// The package is pure. It reads nothing, and never reads a clock. Money is computed by package
-// rating. Instants are integer microseconds since the Unix epoch.
+// The package is pure. It reads no data and no clock. Package rating computes the money. Instants are
+// integer microseconds since the Unix epoch.
 package compare

@@ -8,22 +8,22 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// How says how a limit was played.
+// How is the method by which a limit was simulated.
 type How string
 
-// The ways, from the exact one to the one that says nothing.
+// The methods, from the exact one to the one without a result.
 const (
 	ByHour  How = "by_hour" // exact for hits of one unit
-	Spread  How = "spread"  // played, with the units of an hour spread evenly
-	Bounds  How = "bounds"  // only a least and a most is known
-	Unknown How = "unknown" // not known from hours
-	Admits  How = "admits"  // soft, or a shadow: refuses nothing
+	Spread  How = "spread"  // simulated, with the units of an hour spread evenly
+	Bounds  How = "bounds"  // only the least and the most are known
+	Unknown How = "unknown" // hours do not show the result
+	Admits  How = "admits"  // a soft or shadow limit, which refuses nothing
 )
 
 const hour = int64(3600e6)
 
-// how says how a limit is played for a customer. aligned: the customer's hours start where the
-// clock's do.
+// how returns the method by which a limit is simulated for a customer. aligned reports that the customer's hours
+// start at the clock's hours.
 func how(l *model.Limit, aligned bool) How {
 	played, whole := l.ByHour()
 	switch {
@@ -43,15 +43,15 @@ func how(l *model.Limit, aligned bool) How {
 	return Spread
 }
 
-// aligned reports whether a customer's hours start where the clock's do.
+// aligned reports whether a customer's hours start at the clock's hours.
 func aligned(p *calendar.Periods, at int64) bool {
 	start, _ := calendar.Hour(at, p.Zone)
 	return start%hour == 0
 }
 
-// mostIn is the most units that a limit could admit in an hour that begins at start.
+// mostIn returns the most units that a limit could admit in an hour that begins at start.
 func mostIn(l *model.Limit, start int64) int64 {
-	if l.Per != "" { // any number of values may share the hour
+	if l.Per != "" { // any number of attribute values may have hits in the hour
 		return math.MaxInt64
 	}
 	return l.MostIn(hour, fills(l, start))
@@ -60,8 +60,8 @@ func mostIn(l *model.Limit, start int64) int64 {
 // fills reports whether the clock's windows of a limit fill the hour that begins at start.
 func fills(l *model.Limit, start int64) bool { return hour%l.Window == 0 && start%l.Window == 0 }
 
-// leastOf is the least units of hours[i] that a limit could admit, if all hits came at the worst of
-// times: its capacity, less what earlier hours may have charged and still counts.
+// leastOf returns the least units of hours[i] that a limit could admit, if all hits arrived at the worst times.
+// This is the limit's capacity minus the charges of earlier hours that may still count.
 func leastOf(l *model.Limit, hours []Hour, i int) int64 {
 	capacity, counts := l.Capacity(), countsFor(l, hours[i].Start)
 	for before := i - 1; before >= 0 && counts > 0 && hours[before].Start > hours[i].Start-counts-hour; before-- {
@@ -72,7 +72,8 @@ func leastOf(l *model.Limit, hours []Hour, i int) int64 {
 	return min(hours[i].Asked(), capacity)
 }
 
-// countsFor is how long, in µs, a charge from before the hour that begins at start may count in it.
+// countsFor returns the time, µs, for which a charge from before the hour that begins at start may count in that
+// hour.
 func countsFor(l *model.Limit, start int64) int64 {
 	if _, whole := l.ByHour(); whole && fills(l, start) {
 		return 0
@@ -80,8 +81,8 @@ func countsFor(l *model.Limit, start int64) int64 {
 	return l.Lifetime() + l.Precision
 }
 
-// limitsOf compiles a plan's limits of a meter with a customer's overrides, as hits are judged by
-// them. An override that does not fit has no effect.
+// limitsOf compiles a plan's limits of a meter with a customer's overrides, in the same way as for hits. An
+// invalid override has no effect.
 func limitsOf(p *plans.Plan, meter string, overrides map[string]plans.StoredOverride) (limits []*model.Limit) {
 	for i := range p.Limits {
 		if p.Limits[i].Meter != meter {

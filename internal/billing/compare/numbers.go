@@ -1,6 +1,6 @@
 package compare
 
-// Range is a number that is known to lie between two.
+// Range is a number between two known bounds.
 type Range struct{ Least, Most int64 }
 
 // order puts the smaller number first.

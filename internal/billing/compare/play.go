@@ -6,27 +6,26 @@ import (
 	"quotad/internal/quota/play"
 )
 
-// Hour is an hour of a customer's meter. Denied has the units that were refused, retries and all.
+// Hour is the usage of a customer's meter in an hour. Denied is the number of refused units, including retries.
 type Hour struct{ Start, Admitted, Denied int64 }
 
-// Asked is what hits asked for in the hour, units.
+// Asked returns the units that hits requested in the hour.
 func (h *Hour) Asked() int64 { return model.AddUpTo(max(0, h.Admitted), max(0, h.Denied)) }
 
-// steps is how many parts the units of an hour are played in, where limits need it.
+// steps is the number of parts into which the units of an hour are divided, if a limit needs that.
 const steps = 4
 
-// variant is one way in which the hours of a meter may have gone: at the best of times, or at the
-// worst.
+// variant is a simulation of a meter's hours, with hits either at the best or at the worst times.
 type variant struct {
 	limits  []*limit
-	stream  *play.Stream // through those that are played; nil: none is
-	places  []int        // of the stream's limits, in limits
+	stream  *play.Stream // through the simulated limits; nil if there are none
+	places  []int        // the indexes in limits of the stream's limits
 	steps   int64
 	worst   bool
-	refused []int64 // by each of limits, units
+	refused []int64 // the refused units of each limit
 }
 
-// limit is a limit, and how it is played for a customer.
+// limit is a limit with the method of its simulation for a customer.
 type limit struct {
 	*model.Limit
 	how How
@@ -49,7 +48,7 @@ func newVariant(limits []*limit, periods calendar.Periods, worst bool) *variant 
 	return c
 }
 
-// hour plays hours[i], and returns the units that are admitted. Refusals count only if counts.
+// hour simulates hours[i], and returns the admitted units. Refusals are counted only if counts is true.
 func (c *variant) hour(hours []Hour, i int, counts bool) (admitted int64) {
 	h := &hours[i]
 	asked := h.Asked()

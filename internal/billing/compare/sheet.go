@@ -7,42 +7,42 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Sheet is a comparison of a draft with what is in force, over any number of customers. Make it
-// with New, and Add the customers one after the other.
+// Sheet is the comparison of a draft with the plans in force, for any number of customers. Create a Sheet with
+// New, and call Add for each customer.
 type Sheet struct {
-	From, To  int64 // what is compared, µs
-	Customers int   // that were added
-	Asked     int64 // units that hits asked for
-	Recorded  int64 // of these, units that were refused then, retries and all
+	From, To  int64 // the compared span, µs
+	Customers int   // the number of added customers
+	Asked     int64 // the units that hits requested
+	Recorded  int64 // the units of Asked that were refused at the time, including retries
 	InForce   Side
 	Draft     Side
-	Limits    []Row // those of the draft in its order, then those that only a plan in force has
+	Limits    []Row // first the draft's limits in its order, then limits that only plans in force have
 
 	draft *Plan
 }
 
-// Side is what a plan would have done.
+// Side is the total result of a plan.
 type Side struct {
 	Refused   Range // units
 	Billed    Range // minor units
-	Customers Range // that had a refusal
-	TooLarge  bool  // a customer's amount is too large to be billed, and Billed lacks it
+	Customers Range // the number of customers with refused units
+	TooLarge  bool  // whether a customer's amount is too large to be billed, and missing in Billed
 }
 
-// Row compares one limit.
+// Row compares the results of one limit.
 type Row struct {
 	Meter, Name    string
-	InForce, Draft *Cell // nil: the plan does not have it
+	InForce, Draft *Cell // nil if the plan does not have the limit
 }
 
-// Cell is how one limit fared.
+// Cell is the result of one limit under a plan.
 type Cell struct {
 	How       How
 	Refused   Range // units
-	Customers Range // that it refused any
+	Customers Range // the number of customers with units that the limit refused
 }
 
-// New begins a comparison of [from, to), µs.
+// New returns an empty comparison of [from, to), µs.
 func New(draft *Plan, from, to int64) *Sheet {
 	s := &Sheet{From: from, To: to, draft: draft}
 	for i := range draft.plan.Limits {
@@ -51,8 +51,8 @@ func New(draft *Plan, from, to int64) *Sheet {
 	return s
 }
 
-// Warmup is how long before the span, in µs, hours have to be given for windows that reach into
-// it. It is at most 31 days: what a longer window held before is left out on both sides.
+// Warmup returns the time before the span, in µs, whose hours Add needs for windows that overlap the start of
+// the span. It is at most 31 days, so the earlier content of longer windows is left out on both sides.
 func Warmup(all ...*plans.Plan) (longest int64) {
 	for _, p := range all {
 		for i := range p.Limits {
@@ -66,7 +66,7 @@ func Warmup(all ...*plans.Plan) (longest int64) {
 
 const day = int64(86400e6)
 
-// reach is how long a charge may count in a limit that is played, µs.
+// reach returns the time, µs, for which a charge may count in a simulated limit.
 func reach(l *model.Limit) int64 {
 	switch {
 	case l.Mode != model.Hard || l.Per != "" || l.Window%hour != 0:
@@ -83,7 +83,7 @@ func reach(l *model.Limit) int64 {
 	return countsFor(l, 1)
 }
 
-// Add plays a customer's usage on both plans. usage has each meter that either of them names.
+// Add simulates a customer's usage under both plans. usage contains every meter that one of the plans names.
 func (s *Sheet) Add(c *Customer, usage []Used) {
 	s.Customers++
 	for _, u := range usage {
@@ -115,8 +115,8 @@ func (s *Sheet) row(o outcome) *Row {
 	return &s.Limits[i]
 }
 
-// add adds a customer's outcome to a cell. Customers may be on versions of a plan that differ in
-// how a limit can be played: the less exact way counts.
+// add adds a customer's outcome to a cell. Customers may be on versions of a plan with different methods for a
+// limit, so the cell shows the least exact method.
 func add(c *Cell, o outcome) *Cell {
 	if c == nil {
 		c = &Cell{How: o.how}
@@ -145,5 +145,5 @@ func (r *Range) sum(other Range) {
 	r.Least, r.Most = model.AddUpTo(r.Least, other.Least), model.AddUpTo(r.Most, other.Most)
 }
 
-// anyOf counts one for what may be above 0.
+// anyOf returns 1 for each bound above 0, and 0 for each other bound.
 func anyOf(r Range) Range { return Range{min(r.Least, 1), min(r.Most, 1)} }

@@ -5,14 +5,14 @@ import (
 	"golang.org/x/text/language/display"
 )
 
-// country is what papers call a country: a code of ISO 3166 by its name, and any other text as it is.
-// Codes have two letters or three, of either case. The names are those of Unicode's CLDR, in English.
+// country returns the name of a country for documents. It converts an ISO 3166 code of two or three letters,
+// in either case, to the English name in Unicode's CLDR. It returns any other text unchanged.
 func country(text string) string {
 	if len(text) != 2 && len(text) != 3 {
 		return text
 	}
 	for i := range len(text) {
-		if c := text[i] | 0x20; c < 'a' || c > 'z' { // numbers are codes of regions, too
+		if c := text[i] | 0x20; c < 'a' || c > 'z' { // ParseRegion also accepts numeric codes
 			return text
 		}
 	}

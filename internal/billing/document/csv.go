@@ -21,9 +21,9 @@ var lineHeader = []string{
 	"billed_before_quantity", "billed_before_minor", "billed_before", "credited_before_minor", "credited_before",
 }
 
-// CSV is the lines of an invoice, a row each below a header, as RFC 4180 has it. amount_minor is
-// in minor units and amount in major ones. Instants are RFC 3339 in UTC. An amount is the line's
-// own, so an exclusive tax is not in it.
+// CSV returns the lines of an invoice as CSV (RFC 4180), one row for each line below a header. amount_minor
+// is in minor units and amount in major units. Instants are RFC 3339 in UTC. An amount is the line's own, so
+// it excludes an exclusive tax.
 func CSV(inv *billing.Invoice) ([]byte, error) {
 	exponent, _ := plans.Exponent(inv.Currency)
 	rows := make([][]string, 0, 1+len(inv.Lines))
@@ -42,7 +42,7 @@ func CSV(inv *billing.Invoice) ([]byte, error) {
 	return written(rows)
 }
 
-// partCells are a line's part of a whole period, and what the whole costs.
+// partCells returns the cells for a line's part of a whole period and for the price of the whole.
 func partCells(l *billing.Line, exponent int) []string {
 	cells := make([]string, 7)
 	if p := l.Part; p != nil {
@@ -57,7 +57,8 @@ func partCells(l *billing.Line, exponent int) []string {
 	return cells
 }
 
-// beforeCells returns what was billed before a correction, and what credit notes took of that.
+// beforeCells returns the cells for the quantity and amount billed before a correction, and for the amount
+// that credit notes credited.
 func beforeCells(b *billing.Before, exponent int) []string {
 	if b == nil {
 		return make([]string, 5)
@@ -68,10 +69,10 @@ func beforeCells(b *billing.Before, exponent int) []string {
 	}
 }
 
-// tierCell is the tiers of a line in one cell: "up to 100: 30 × 0.1 + 5 = 8; above 100: …".
+// tierCell formats the tiers of a line for one cell: "up to 100: 30 × 0.1 + 5 = 8; above 100: …".
 func tierCell(of []billing.TierLine) string {
 	var b strings.Builder
-	last := "all" // the tier's name, if it has no bound
+	last := "all" // the range of a tier without a bound
 	for i, t := range of {
 		if i > 0 {
 			b.WriteString("; ")
@@ -100,9 +101,9 @@ var invoiceHeader = []string{
 	"order_reference", "seller_country", "seller_tax_id", "seller_registration",
 }
 
-// InvoicesCSV is a list of invoices, a row each below a header. Columns that end in _minor are in
-// minor units; those of the same name without it are in major ones. credited is what credit notes took
-// off, and open what is still to be paid.
+// InvoicesCSV returns a list of invoices as CSV, one row for each invoice below a header. Columns ending in
+// _minor are in minor units, and the columns without the suffix are in major units. credited is the sum of
+// the credit notes, and open the amount still to be paid.
 func InvoicesCSV(list []billing.Invoice) ([]byte, error) {
 	rows := make([][]string, 0, 1+len(list))
 	rows = append(rows, invoiceHeader)
@@ -142,19 +143,20 @@ func written(rows [][]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// formula is where a spreadsheet would begin to compute: a sign at the beginning of a cell, also in
-// its full width or a small form, and after quotes, spaces and whatever shows nothing. Where the list
-// separator is a semicolon or a tab, as in much of Europe, a cell also begins after one of those.
+// formula matches the start of a formula in a spreadsheet. A formula begins with a sign at the start of a
+// cell. The sign may have its full width or a small form, and may follow quotes, spaces and invisible
+// characters. If the list separator is a semicolon or a tab, as in much of Europe, a cell also begins after
+// that separator.
 //
-// What shows nothing are controls, marks of format such as the byte order mark, the zero-width space
-// and joiners, and what Unicode calls ignorable beside those: joiners and fillers of scripts, and
-// variation selectors. An empty braille cell is a space to the eye, too.
+// Invisible characters are controls, format characters such as the byte order mark, zero-width spaces and
+// joiners, and Unicode's other ignorable characters: joiners and fillers of scripts, and variation selectors.
+// An empty braille cell looks like a space, too.
 var formula = regexp.MustCompile(`(^|[;\t\r\n])` +
 	`([\s\p{Z}\p{C}"\x{034F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{2800}\x{3164}\x{FE00}-\x{FE0F}\x{FFA0}\x{E0000}-\x{E0FFF}]*)` +
 	`([=+\-@＝＋－＠﹢﹣﹦﹫])`)
 
-// cell is a text that people wrote. An apostrophe before what looks like a formula makes a
-// spreadsheet take it as text. Numbers are no such cells: -5 stays one.
+// cell returns a user's text for a cell. An apostrophe before the start of a formula makes a spreadsheet
+// treat the cell as text. Numbers such as -5 do not pass through cell and stay numbers.
 func cell(text string) string {
 	if text != "" && (text[0] == '\t' || text[0] == '\r' || text[0] == '\n') {
 		text = "'" + text
@@ -164,7 +166,7 @@ func cell(text string) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// aboveZero is "" for 0.
+// aboveZero formats n, or returns "" if n is 0.
 func aboveZero(n int64) string {
 	if n == 0 {
 		return ""
@@ -172,7 +174,7 @@ func aboveZero(n int64) string {
 	return number(n)
 }
 
-// instant is one in µs, or "".
+// instant formats an instant in µs, or returns "" if at is nil.
 func instant(at *int64) string {
 	if at == nil {
 		return ""

@@ -1,10 +1,10 @@
-// Package document shows invoices to people and to spreadsheets: as a page of HTML, as a PDF and
-// as CSV. It owns how an invoice looks and how amounts and dates are written on it.
+// Package document renders invoices for people and spreadsheets: as an HTML page, as a PDF and as CSV. It
+// owns the layout of invoices and the format of amounts and dates on them.
 //
-// The same invoice makes the same bytes. The package reads no clock, reaches no database and
-// speaks no HTTP. It computes no amount: every number is one of the invoice's own.
+// The same invoice always yields the same bytes. The package reads no clock, accesses no database and uses no
+// HTTP. It computes no amounts: every number comes from the invoice.
 //
-// What is on the paper is decided once, in paper.go. HTML and PDF only draw it. Names and
-// descriptions are written by strangers. HTML escapes them, CSV keeps spreadsheets from running
-// them, and the PDF shows a box for letters that its font lacks.
+// File paper.go decides the contents once, and HTML and PDF only draw them. Names and descriptions are
+// untrusted. HTML escapes them, CSV prevents spreadsheets from executing them, and the PDF replaces letters
+// missing from its fonts with a box.
 package document

@@ -12,31 +12,33 @@ import (
 	"golang.org/x/image/font/sfnt"
 )
 
-// The fonts are cut from Noto by scripts/assets.sh, which says what letters each is cut to.
+// fontFiles contains the fonts, which scripts/assets.sh cuts from Noto. The script lists the letters of each
+// font.
 //
 //go:embed fonts/*.ttf.gz
 var fontFiles embed.FS
 
-// face is a font that PDFs may embed, with what is used of it alone.
+// face is a font that PDFs may embed. A PDF contains only the letters that it uses.
 type face struct {
 	family string
-	within *unicode.RangeTable // letters that it may have: only for those it is unpacked. nil of the first
-	bytes  func() []byte       // as TrueType
+	within *unicode.RangeTable // letters for which the font is unpacked; nil for the first font
+	bytes  func() []byte       // the TrueType file
 	has    func() *letterSet
 }
 
-// letterSet says of each letter of Unicode's first plane if a font has it. fpdf writes no others.
+// letterSet is the set of letters in a font. It covers Unicode's first plane, because fpdf writes no other
+// letters.
 type letterSet [1 << 16 / 64]uint64
 
 func (s *letterSet) add(r rune) { s[r/64] |= 1 << (r % 64) }
 
 func (s *letterSet) has(r rune) bool { return r>>16 == 0 && s[r/64]&(1<<(r%64)) != 0 }
 
-// faces are in the order in which they are asked for a letter. The first has two weights, and writes
-// nearly all of a paper. The others come in where a letter is not in it.
+// faces contains the fonts in the order in which they are searched for a letter. The first font has two
+// weights and writes nearly all of a document. The other fonts write letters that the first font lacks.
 //
-// Left out are scripts whose letters change by what stands beside them, such as Arabic and Devanagari:
-// fpdf places one letter after the other.
+// Scripts whose letters change with their neighbors, such as Arabic and Devanagari, are unsupported, because
+// fpdf places letters one by one.
 var faces = []*face{
 	newFace(family, nil, func() []byte { return goregular.TTF }),
 	newFace("latin", table(0x20, 0x2ff, 0x370, 0x482, 0x48a, 0x58f, 0x1d00, 0x1dbf, 0x1e00, 0x1fff, 0x2010, 0x2027, 0x2030, 0x205e, 0x2070, 0x20cf,
@@ -47,7 +49,8 @@ var faces = []*face{
 	newFace("han", table(0x3000, 0x30ff, 0x4e00, 0x9fff, 0xff00, 0xffef), unpacked("han")),
 }
 
-// table is of spans: their first and last letters, in turn.
+// table returns a table of letter ranges. spans contains the first and the last letter of each range, in
+// turn.
 func table(spans ...uint16) *unicode.RangeTable {
 	t := new(unicode.RangeTable)
 	for i := 0; i < len(spans); i += 2 {
@@ -62,7 +65,7 @@ func newFace(family string, within *unicode.RangeTable, read func() []byte) *fac
 		has := new(letterSet)
 		font, err := sfnt.Parse(f.bytes())
 		if err != nil {
-			return has // a test sees to it that it is a font
+			return has // a test checks that the file is a font
 		}
 		var b sfnt.Buffer
 		for r := ' '; r < 1<<16; r++ {
@@ -75,12 +78,12 @@ func newFace(family string, within *unicode.RangeTable, read func() []byte) *fac
 	return f
 }
 
-// unpacked reads a font of the embedded ones.
+// unpacked returns a function that unpacks an embedded font.
 func unpacked(name string) func() []byte {
 	return func() []byte {
 		packed, err := fontFiles.ReadFile("fonts/" + name + ".ttf.gz")
 		if err != nil {
-			return nil // as above
+			return nil // a test checks that the file exists
 		}
 		r, err := gzip.NewReader(bytes.NewReader(packed))
 		if err != nil {
@@ -94,7 +97,7 @@ func unpacked(name string) func() []byte {
 	}
 }
 
-// faceOf is the font that writes a letter, nil for none.
+// faceOf returns the font that writes a letter, or nil if no font contains the letter.
 func faceOf(r rune) *face {
 	if faces[0].has().has(r) {
 		return faces[0]

@@ -19,16 +19,16 @@ var pageSource string
 
 var page = template.Must(template.New("invoice").Parse(pageSource))
 
-// HTMLPolicy is the Content-Security-Policy that HTML is to be served under: its one style sheet,
-// by hash, and nothing else.
+// HTMLPolicy is the Content-Security-Policy with which HTML must be served. It allows only the page's style
+// sheet, by its hash.
 var HTMLPolicy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }()
 
-// HTML is an invoice as one page that needs no other file and has no script. It prints on A4 and
-// on Letter. Its dates are those of zone, of UTC where that is nil.
+// HTML renders an invoice as one page without scripts or other files. The page prints on A4 and on Letter.
+// Dates are in the timezone zone, or in UTC if zone is nil.
 func HTML(inv *billing.Invoice, zone *time.Location) ([]byte, error) {
 	var b bytes.Buffer
 	err := page.Execute(&b, struct {

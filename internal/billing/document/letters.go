@@ -11,14 +11,14 @@ import (
 
 const box = '□'
 
-// printable is text as the PDF's fonts can write it: accents joined to their letters, any space as
-// a space, and a box for a letter that they lack.
+// printable converts text for the PDF's fonts. It composes accents with their letters, converts any space to
+// a plain space, and replaces missing letters with a box.
 func printable(words string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r), unicode.IsControl(r):
 			return ' '
-		case unicode.Is(unicode.Cf, r): // marks of direction, soft hyphens
+		case unicode.Is(unicode.Cf, r): // direction marks, soft hyphens
 			return -1
 		case faceOf(r) != nil:
 			return r
@@ -27,7 +27,7 @@ func printable(words string) string {
 	}, norm.NFC.String(words))
 }
 
-// Unprintable are the letters of a text that a PDF shows a box for, each once, in their order.
+// Unprintable returns the letters that a PDF replaces with a box, each letter once, in their order.
 func Unprintable(words string) (letters []rune) {
 	for _, r := range norm.NFC.String(words) {
 		if !unicode.IsSpace(r) && !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) && faceOf(r) == nil && !slices.Contains(letters, r) {
@@ -37,18 +37,18 @@ func Unprintable(words string) (letters []rune) {
 	return letters
 }
 
-// run is letters that one font writes.
+// run is a sequence of letters in one font.
 type run struct {
 	*face
 	words string
 }
 
-// runs are the parts of a printable text, each of one font. Spaces are of the font before.
+// runs splits a printable text into parts of one font each. A space uses the font of the letter before it.
 func runs(words string) (all []run) {
 	for _, r := range words {
 		f := faceOf(r)
 		if f == nil {
-			f = faces[0] // nobody made it printable
+			f = faces[0] // the text is not from printable
 		}
 		n := len(all) - 1
 		switch {
@@ -61,7 +61,7 @@ func runs(words string) (all []run) {
 	return all
 }
 
-// plain reports whether the first font writes all of a text, from left to right.
+// plain reports whether the first font can write a whole text from left to right.
 func plain(words string) bool {
 	for _, r := range words {
 		if r >= 0x80 && !faces[0].has().has(r) {
@@ -71,8 +71,8 @@ func plain(words string) bool {
 	return true
 }
 
-// visual is a line in the order in which its letters stand, from left to right. Its direction is that
-// of its first letter that has one.
+// visual returns a line with its letters in visual order, from left to right. The first letter with a
+// direction determines the direction of the line.
 func visual(line string) string {
 	if !strings.ContainsFunc(line, func(r rune) bool { return unicode.Is(unicode.Hebrew, r) }) {
 		return line
@@ -85,7 +85,7 @@ func visual(line string) string {
 	if err != nil {
 		return line
 	}
-	var out, backward []string // backward: parts that stand from right to left
+	var out, backward []string // backward contains the right-to-left parts
 	flush := func() {
 		slices.Reverse(backward)
 		out, backward = append(out, backward...), nil
@@ -99,7 +99,7 @@ func visual(line string) string {
 		case order.Direction() == bidi.RightToLeft:
 			backward = append(backward, words)
 		case len(backward) > 0 && i+1 < order.NumRuns() && !strings.ContainsFunc(words, unicode.IsLetter):
-			backward = append(backward, words) // a number within
+			backward = append(backward, words) // a number within right-to-left text
 		default:
 			flush()
 			out = append(out, words)

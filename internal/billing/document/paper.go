@@ -6,13 +6,13 @@ import (
 	"quotad/internal/billing"
 )
 
-// paper is what an invoice says to people, in the order in which it is drawn.
+// paper contains the texts of an invoice for people, in the order in which they are drawn.
 type paper struct {
 	Title    string // "Invoice Q-17"
-	Label    string // its status; "" of a credit note
-	Tone     string // of the label: "", "good", "bad"
-	Test     string // "Test" where the customer lives by a test clock, else ""
-	Headline string // how much, and what is to be done
+	Label    string // the status; "" for a credit note
+	Tone     string // the label's color: "", "good", "bad" or "accent"
+	Test     string // "Test" if the customer is on a test clock, else ""
+	Headline string // the amount and what to do
 	Notices  []notice
 	From, To party
 	Facts    []fact
@@ -38,7 +38,7 @@ type party struct {
 
 type fact struct{ Name, Value string }
 
-// block is lines with a heading.
+// block is a group of lines with a heading.
 type block struct {
 	Heading string
 	Lines   []string
@@ -49,22 +49,23 @@ type row struct {
 	N           int
 	Description string
 	Details     []string
-	Quantity    string // "" where the line counts nothing
+	Quantity    string // "" if the line has no quantity
 	Amount      string
 	Tiers       []tierRow
 }
 
-// tierRow is what one tier adds. Units says how many, and what each costs: "500 × €0.02 and €5.00 flat".
+// tierRow is one tier in the explanation of an amount. Units contains the number of units and their price:
+// "500 × €0.02 and €5.00 flat".
 type tierRow struct{ Range, Units, Amount string }
 
 type total struct {
 	Name, Amount string
-	Note         string // below the name, of a tax
-	Strong       bool   // the total
-	Last         bool   // what is to be paid
+	Note         string // below the name of a tax
+	Strong       bool   // set for the total
+	Last         bool   // set for the amount to pay
 }
 
-// newPaper lays an invoice out. Its dates are those of zone, of UTC where that is nil.
+// newPaper lays out an invoice. Dates are in the timezone zone, or in UTC if zone is nil.
 func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
 	if zone == nil {
 		zone = time.UTC
@@ -84,8 +85,8 @@ func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
 		p.To.Name = inv.CustomerKey
 	}
 	p.Facts = p.facts(inv)
-	// A line of nothing used that costs nothing is left out. The others keep their numbers, since credit
-	// notes name them.
+	// A usage line of 0 units and amount 0 is omitted. The other lines keep their numbers, because credit
+	// notes refer to them.
 	for i := range inv.Lines {
 		if l := &inv.Lines[i]; l.Kind != billing.LineUsage || l.Quantity != 0 || l.AmountMinor != 0 {
 			p.Rows = append(p.Rows, p.row(inv, l))
@@ -96,7 +97,7 @@ func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
 	return p
 }
 
-// blocks are what is said below the totals. How to pay is left out where nothing ever was to be paid.
+// blocks returns the texts below the totals. Credit notes and void invoices omit the payment instructions.
 func blocks(inv *billing.Invoice) (all []block) {
 	add := func(heading string, lines []string) {
 		if lines = filled(lines...); len(lines) > 0 {
@@ -110,7 +111,7 @@ func blocks(inv *billing.Invoice) (all []block) {
 	return all
 }
 
-// lines are a party's lines below its name.
+// lines returns a party's lines below its name.
 func lines(address []string, code, taxID string) []string {
 	out := append(filled(address...), filled(country(code))...)
 	if taxID != "" {
@@ -119,7 +120,7 @@ func lines(address []string, code, taxID string) []string {
 	return out
 }
 
-// filled are the lines that are not empty.
+// filled returns the lines that are not empty.
 func filled(lines ...string) (out []string) {
 	for _, line := range lines {
 		if line != "" {

@@ -14,20 +14,20 @@ import (
 	"quotad/internal/billing"
 )
 
-// Measures in mm, of a page of A4. Sizes of letters are in points.
+// Measures of an A4 page in mm. Letter sizes are in points.
 const (
 	margin   = 20.0
 	width    = 210 - 2*margin
-	bottom   = 297 - 24.0 // rows end above it
+	bottom   = 297 - 24.0 // lower limit of rows
 	footAt   = 297 - 15.0
 	numberW  = 10.0
 	quantity = 32.0
 	amountW  = 34.0
 	describe = width - numberW - quantity - amountW
-	tierSum  = 90.0 // where a tier's amount ends, from describeAt on
-	leading  = 4.8  // of text of size text
+	tierSum  = 90.0 // right edge of a tier's amount, relative to describeAt
+	leading  = 4.8  // line height of size text
 	small    = 4.2
-	gap      = 1.6 // above and below what a row says
+	gap      = 1.6 // space above and below the text of a row
 	family   = "go"
 	text     = 9.5
 	fine     = 8.0
@@ -49,14 +49,14 @@ var (
 type sheet struct {
 	*fpdf.Fpdf
 	paper *paper
-	table bool // the lines are being drawn, so a new page begins with the table's head
+	table bool // a table is being drawn, so a new page begins with the table's head
 	added map[*face]bool
 	bold  string // the style of the pen
 }
 
-// PDF is an invoice on pages of A4. Its dates are those of zone, of UTC where that is nil. The
-// creation date within is when the invoice was finalized, of a draft when it was made. Letters
-// that no font has are shown as boxes, see Unprintable.
+// PDF renders an invoice on A4 pages. Dates are in the timezone zone, or in UTC if zone is nil. The PDF's
+// creation date is the finalization of the invoice, or the creation of a draft. A box replaces each letter
+// that no font contains, see Unprintable.
 func PDF(inv *billing.Invoice, zone *time.Location) ([]byte, error) {
 	p := newPaper(inv, zone)
 	s := &sheet{Fpdf: fpdf.New("P", "mm", "A4", ""), paper: p, added: make(map[*face]bool)}
@@ -98,7 +98,7 @@ func (s *sheet) newPage() {
 	}
 }
 
-// room begins a new page where less than height is left on this one.
+// room begins a new page if less than height is left on the current page.
 func (s *sheet) room(height float64) {
 	if s.GetY()+height > bottom {
 		s.newPage()
@@ -132,7 +132,7 @@ func (s *sheet) put(x, y, w, h float64, align, words string) {
 	s.use(faces[0])
 }
 
-// use has the pen write with a font, which but for the first has one weight.
+// use selects a font. Only the first font has a bold weight.
 func (s *sheet) use(f *face) {
 	style := s.bold
 	if f != faces[0] {
@@ -144,7 +144,7 @@ func (s *sheet) use(f *face) {
 	s.SetFont(f.family, style, 0)
 }
 
-// width is that of a printable text on one line, as the pen writes it.
+// width returns the width of a printable text on one line, in the current style.
 func (s *sheet) width(words string) (w float64) {
 	if plain(words) {
 		return s.GetStringWidth(words)
@@ -157,7 +157,7 @@ func (s *sheet) width(words string) (w float64) {
 	return w
 }
 
-// wrapped are the lines that words fill in a width, by the font that is set.
+// wrapped breaks words into lines of a width, in the current font.
 func (s *sheet) wrapped(words string, w float64) []string {
 	if words == "" {
 		return nil
@@ -168,11 +168,11 @@ func (s *sheet) wrapped(words string, w float64) []string {
 	return s.split(words, w)
 }
 
-// split is SplitText for several fonts. A line ends at a space, before or after a letter of Chinese or
-// Japanese, or within a word that is too long.
+// split is SplitText for several fonts. A line may end at a space, next to a Chinese or Japanese letter, or
+// within a word that is too long.
 func (s *sheet) split(words string, w float64) (lines []string) {
 	var line []rune
-	fits, end := 0.0, 0 // the width of line, and where it may end
+	fits, end := 0.0, 0 // the width of line, and where it may be broken
 	for _, r := range words {
 		if free := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana); free || r == ' ' {
 			end = len(line)
@@ -203,7 +203,7 @@ func (s *sheet) line(c shade, thick float64) {
 	s.Line(margin, s.GetY(), margin+width, s.GetY())
 }
 
-// footers writes what stands below each page. It comes last, since it says how many there are.
+// footers writes the footer of each page. It runs last, because a footer contains the number of pages.
 func (s *sheet) footers() {
 	const pageW = 30.0
 	words := s.paper.Title
@@ -221,7 +221,7 @@ func (s *sheet) footers() {
 	}
 }
 
-// fit cuts words to what fits on one line.
+// fit cuts words to the length of one line.
 func (s *sheet) fit(words string, w float64) string {
 	lines := s.wrapped(words, w)
 	if len(lines) < 2 {

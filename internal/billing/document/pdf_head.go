@@ -1,6 +1,6 @@
 package document
 
-// head is all above the lines: who, how much, for when.
+// head draws everything above the lines: the parties, the amount and the dates.
 func (s *sheet) head() {
 	p := s.paper
 	y := margin
@@ -33,7 +33,7 @@ func (s *sheet) head() {
 	s.parties(s.GetY() + 5)
 }
 
-// label is a word in a box at x, y, such as the status. It returns where the box ends.
+// label draws a word, such as the status, in a box at x, y. It returns the right edge of the box.
 func (s *sheet) label(x, y float64, word, tone string) float64 {
 	fill, c := soft, muted
 	switch tone {
@@ -71,7 +71,7 @@ func (s *sheet) notice(n notice) {
 	s.SetY(y + height + 1.5)
 }
 
-// parties are who sells, who buys, and the facts, in three columns from y on.
+// parties draws the seller, the buyer and the facts in three columns, from y on.
 func (s *sheet) parties(y float64) {
 	const between, wide = 6.0, 60.0
 	column := (width - wide - 2*between) / 2
@@ -80,7 +80,7 @@ func (s *sheet) parties(y float64) {
 	s.SetY(end + 7)
 }
 
-// party writes one in a column, and says where it ends.
+// party draws a party in a column and returns the lower edge.
 func (s *sheet) party(x, y, w float64, p *party) float64 {
 	s.pen("", fine, muted)
 	s.put(x, y, w, leading, "L", p.Heading)

@@ -17,7 +17,7 @@ func (s *sheet) tableHead() {
 	s.line(firm, .25)
 }
 
-// lines draws the table of lines. A row is never cut by the end of a page.
+// lines draws the table of lines. A page break never cuts a row.
 func (s *sheet) lines() {
 	s.room(30)
 	s.tableHead()
@@ -41,7 +41,7 @@ func (s *sheet) row(r *row) {
 	for _, d := range r.Details {
 		details = append(details, s.wrapped(d, describe-4)...)
 	}
-	// A row's tiers follow it onto the next page where they must, its first one stays with it.
+	// The tiers of a row may continue on the next page, but the first tier stays with the row.
 	height := 2*gap + float64(len(words))*leading + float64(len(details))*small
 	if len(r.Tiers) > 0 {
 		height += float64(len(s.tierWords(r.Tiers[0]))) * small
@@ -70,7 +70,7 @@ func (s *sheet) row(r *row) {
 	s.line(rule, .2)
 }
 
-// figure writes a number to the right of a column, smaller where it is a very long one.
+// figure writes a right-aligned number in a column, in smaller letters if the number is very long.
 func (s *sheet) figure(x, y, w float64, words string) {
 	if have := s.width(words); have > w {
 		s.SetFontSize(text * w / have)
@@ -79,17 +79,17 @@ func (s *sheet) figure(x, y, w float64, words string) {
 	s.SetFontSize(text)
 }
 
-// tierWords are what a tier says, beside its amount. The pen must be the fine one.
+// tierWords returns the lines of a tier's text, beside its amount. The pen must be the fine one.
 func (s *sheet) tierWords(t tierRow) []string {
 	return s.wrapped(t.Range+": "+t.Units, tierSum-s.GetStringWidth(t.Amount)-4)
 }
 
-// tier draws what one tier adds, below its line.
+// tier draws one tier below its line.
 func (s *sheet) tier(t tierRow) {
 	s.pen("", fine, muted)
 	words := s.tierWords(t)
 	s.room(float64(len(words))*small + gap)
-	s.pen("", fine, muted) // a new page has used another
+	s.pen("", fine, muted) // a new page uses another pen
 	y := s.GetY()
 	s.put(describeAt, y, tierSum, small, "R", t.Amount)
 	for i, l := range words {
@@ -98,7 +98,7 @@ func (s *sheet) tier(t tierRow) {
 	s.SetY(y + float64(len(words))*small)
 }
 
-// totals draws the sums below the lines, all on one page as far as they fit on one.
+// totals draws the sums below the lines, on one page if they fit.
 func (s *sheet) totals() {
 	const wide, each = 104.0, 6.0
 	x := margin + width - wide
@@ -135,7 +135,7 @@ func (s *sheet) totals() {
 	}
 }
 
-// blocks draws what is said below the totals.
+// blocks draws the texts below the totals.
 func (s *sheet) blocks() {
 	for _, b := range s.paper.Blocks {
 		s.room(6 + 2*leading)
@@ -147,13 +147,13 @@ func (s *sheet) blocks() {
 	}
 }
 
-// texts draws lines one below the other, from the page's place on.
+// texts draws lines below each other, from the current position on.
 func (s *sheet) texts(lines []string, size, height float64, c shade) {
 	for _, words := range lines {
 		s.pen("", size, c)
 		for _, l := range s.wrapped(words, width) {
 			s.room(height)
-			s.pen("", size, c) // a new page may have used another
+			s.pen("", size, c) // a new page may have used another pen
 			y := s.GetY()
 			s.put(margin, y, width, height, "L", l)
 			s.SetY(y + height)

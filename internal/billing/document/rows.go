@@ -13,7 +13,7 @@ func (p *paper) row(inv *billing.Invoice, l *billing.Line) row {
 	if l.From != inv.PeriodStart || l.To != inv.PeriodEnd {
 		r.Details = append(r.Details, p.dates.span(l.From, l.To))
 	}
-	if l.Meter != "" && l.OfLine == 0 { // a note credits an amount
+	if l.Meter != "" && l.OfLine == 0 { // a note credits an amount, not a quantity
 		r.Quantity = billed(l)
 		if l.Included != 0 {
 			r.Details = append(r.Details, count(l.Included)+" included")
@@ -24,7 +24,7 @@ func (p *paper) row(inv *billing.Invoice, l *billing.Line) row {
 	return r
 }
 
-// billed is how much a line bills, for people.
+// billed formats the billed quantity of a line for people.
 func billed(l *billing.Line) string {
 	if level, err := rating.ReadLevel(l.Level.Exact); err == nil && l.Level.By != "" {
 		return level.Text()
@@ -32,9 +32,9 @@ func billed(l *billing.Line) string {
 	return count(l.Quantity)
 }
 
-// How says how the amount of a line comes about, as papers say it: what the units beyond the included
-// ones cost, a minimum or maximum that was applied, and what a correction was billed for before. It is empty of lines that no
-// price made.
+// How explains the amount of a line in the words of the documents: the cost of the units beyond the included
+// units, an applied minimum or maximum, and the amount billed before a correction. The result is empty for a
+// line without a price.
 func How(l *billing.Line, currency string) []string {
 	a := amountsIn(currency)
 	words := a.how(l)
@@ -44,7 +44,7 @@ func How(l *billing.Line, currency string) []string {
 	return words
 }
 
-// how is How without tiers.
+// how returns the same explanation as How, but without tiers.
 func (a amounts) how(l *billing.Line) (words []string) {
 	quantity := l.Quantity
 	if l.Before != nil {
@@ -75,7 +75,8 @@ func (a amounts) how(l *billing.Line) (words []string) {
 	return append(append(words, a.applied(l, true)...), a.before(l)...)
 }
 
-// before says what a correction is the difference to, and what credit notes leave of the difference.
+// before explains a correction: the amount billed before, and the sum of credit notes if it limits the
+// correction.
 func (a amounts) before(l *billing.Line) (words []string) {
 	b := l.Before
 	if b == nil {
@@ -87,7 +88,8 @@ func (a amounts) before(l *billing.Line) (words []string) {
 	return append(words, "Less "+a.money(b.AmountMinor)+" billed before")
 }
 
-// applied says which minimum or maximum of a full period is the amount. stepwise is that of partText.
+// applied explains the minimum or maximum of a full period that determined the amount. stepwise is passed to
+// partText.
 func (a amounts) applied(l *billing.Line, stepwise bool) []string {
 	if l.Applied == "" || l.WholeMinor == nil {
 		return nil
@@ -95,7 +97,8 @@ func (a amounts) applied(l *billing.Line, stepwise bool) []string {
 	return []string{strings.ToUpper(l.Applied[:1]) + l.Applied[1:] + " of " + a.money(*l.WholeMinor) + times(l.Part, stepwise) + " applied"}
 }
 
-// base says which part of a base price a line charges or gives back. It is empty of a whole one.
+// base explains the part of a base price that a line charges or gives back. The result is empty for a whole
+// base price.
 func (a amounts) base(l *billing.Line) (words []string) {
 	if l.WholeMinor == nil {
 		return nil
@@ -111,7 +114,7 @@ func (a amounts) base(l *billing.Line) (words []string) {
 	return words
 }
 
-// minimum says what base price and usage of the period came to, and which minimum they lack.
+// minimum explains the difference between the minimum and the sum of base price and usage.
 func (a amounts) minimum(l *billing.Line) []string {
 	if l.WholeMinor == nil {
 		return nil
@@ -123,7 +126,7 @@ func (a amounts) minimum(l *billing.Line) []string {
 	return []string{"Minimum of " + a.money(*l.WholeMinor) + times(l.Part, true) + ", less " + a.money(least-l.AmountMinor) + " of base price and usage"}
 }
 
-// held says which level of the period a line bills, and the price of a full period.
+// held explains the level of the period that a line bills, and the price of a full period.
 func (a amounts) held(l *billing.Line) (words []string) {
 	words = append(words, map[string]string{
 		plans.ByAverage: "What was held on the average", plans.ByPeak: "The most that was held", plans.ByLast: "What was held at the end",
@@ -141,7 +144,7 @@ func (a amounts) held(l *billing.Line) (words []string) {
 	return append(words, a.applied(l, false)...)
 }
 
-// packages writes so many packages, and what each costs.
+// packages formats a number of packages with the price of a package.
 func (a amounts) packages(begun int64, l *billing.Line) string {
 	of := " packages of "
 	if begun == 1 {
@@ -151,7 +154,7 @@ func (a amounts) packages(begun int64, l *billing.Line) string {
 }
 
 func (a amounts) tiers(l *billing.Line) (rows []tierRow) {
-	last := "" // the bound of the tier before
+	last := "" // the bound of the previous tier
 	for _, t := range l.Tiers {
 		row := tierRow{Range: "All units", Units: inTier(t.Quantity) + " × " + a.exact(t.UnitPrice), Amount: a.exact(t.Amount)}
 		switch {
@@ -169,7 +172,7 @@ func (a amounts) tiers(l *billing.Line) (rows []tierRow) {
 	return rows
 }
 
-// inTier writes the units of a tier for people.
+// inTier formats the units of a tier for people.
 func inTier(units billing.Units) string {
 	if strings.Contains(string(units), ".") {
 		return rating.Short(string(units))
@@ -177,7 +180,7 @@ func inTier(units billing.Units) string {
 	return rating.Grouped(string(units))
 }
 
-// totals are the sums below the lines. Taxes that lie within the total come after it.
+// totals returns the sums below the lines. Inclusive taxes follow the total.
 func (p *paper) totals(inv *billing.Invoice) []total {
 	out := []total{{Name: "Subtotal", Amount: p.money(inv.SubtotalMinor)}}
 	var within []total
@@ -190,7 +193,7 @@ func (p *paper) totals(inv *billing.Invoice) []total {
 		}
 		out = append(out, shown)
 	}
-	if len(out) == 1 { // nothing is added to the subtotal, so it is the total
+	if len(out) == 1 { // nothing is added, so the subtotal is the total
 		out = nil
 	}
 	name := "Total"
@@ -205,11 +208,11 @@ func (p *paper) totals(inv *billing.Invoice) []total {
 	return append(out, p.settled(inv)...)
 }
 
-// manyPayments is how many payments a paper lists. More are one sum.
+// manyPayments is the maximum number of payments that a document lists. More payments are shown as one sum.
 const manyPayments = 12
 
-// settled is what became of an invoice's total: what credits, payments and credit notes took off, and what
-// is open.
+// settled returns the sums that reduce an invoice's total (credits, payments and credit notes), and the open
+// amount.
 func (p *paper) settled(inv *billing.Invoice) (out []total) {
 	add := func(name string, minor int64) {
 		if minor != 0 {
@@ -222,7 +225,7 @@ func (p *paper) settled(inv *billing.Invoice) (out []total) {
 	for _, paid := range stand {
 		add(paidBy(paid)+" on "+p.dates.day(paid.At), -paid.AmountMinor)
 	}
-	if len(stand) == 0 { // or too many
+	if len(stand) == 0 { // no payments, or too many to list
 		add("Paid", -inv.PaidMinor())
 	}
 	add("Credit notes", -inv.CreditedMinor)
@@ -239,7 +242,7 @@ func (p *paper) settled(inv *billing.Invoice) (out []total) {
 	return append(out, last)
 }
 
-// standing are the payments that stand, if they are few enough to be listed.
+// standing returns the payments that are not reversed, or nil if there are too many to list.
 func standing(inv *billing.Invoice) (stand []billing.Payment) {
 	for _, paid := range inv.Payments {
 		if paid.ReversedAt == nil {

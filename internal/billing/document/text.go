@@ -15,27 +15,27 @@ const (
 	timeLayout = "2 Jan 2006, 15:04"
 )
 
-// amounts writes those of a currency for people.
+// amounts formats the amounts of a currency for people.
 type amounts struct {
 	Currency string
-	exponent int // how many digits its minor unit has
+	exponent int // the number of digits of the minor unit
 }
 
 func amountsIn(currency string) amounts {
-	exponent, _ := plans.Exponent(currency) // no invoice is kept of another currency
+	exponent, _ := plans.Exponent(currency) // no invoice has another currency
 	return amounts{currency, exponent}
 }
 
-// Money writes minor units of a currency, as all papers do: €1,234.56.
+// Money formats minor units of a currency as in all documents: €1,234.56.
 func Money(minor int64, currency string) string { return amountsIn(currency).money(minor) }
 
-// money writes minor units: €1,234.56.
+// money formats minor units: €1,234.56.
 func (a amounts) money(minor int64) string {
 	return rating.Money(rating.Format(minor, a.exponent), a.Currency)
 }
 
-// exact writes a decimal in major units as money is written, with the currency's digits at least and
-// no more zeros after them than that, and none before.
+// exact formats a decimal in major units like money. The result has at least the currency's digits after the
+// point, no further trailing zeros, and no leading zeros.
 func (a amounts) exact(decimal string) string {
 	whole, fraction, _ := strings.Cut(decimal, ".")
 	for len(whole) > 1 && whole[0] == '0' {
@@ -51,15 +51,15 @@ func (a amounts) exact(decimal string) string {
 
 func count(units int64) string { return rating.Grouped(strconv.FormatInt(units, 10)) }
 
-// dates writes instants, which are µs, by the clock of one zone.
+// dates formats instants, in µs, in one timezone.
 type dates struct{ zone *time.Location }
 
 func (d dates) local(at int64) time.Time { return time.UnixMicro(at).In(d.zone) }
 
 func (d dates) day(at int64) string { return d.local(at).Format(dayLayout) }
 
-// span writes the time [from, to). Where both are midnight it is named by its first and its last
-// day, which belongs to it; else by the minute. Where from is not before to it is an instant.
+// span formats the time [from, to). If both ends are midnight, the result names the first and the last day,
+// both inclusive; otherwise it names the minutes. If from is not before to, the time is an instant.
 func (d dates) span(from, to int64) string {
 	if from >= to {
 		return d.day(from)
@@ -83,15 +83,15 @@ func midnight(t time.Time) bool {
 	return hour == 0 && minute == 0 && second == 0 && t.Nanosecond() == 0
 }
 
-// timeUnits are the units in which a part of a period is written, from the longest one, in µs, and how many digits may come after
-// the point. A second has all digits that an instant has.
+// timeUnits contains the units for a part of a period, the longest first, with their lengths in µs and their
+// maximum numbers of decimal digits. Seconds have as many digits as an instant.
 var timeUnits = []struct {
 	name   string
 	length int64
 	digits int
 }{{"hours", 3600e6, 2}, {"minutes", 60e6, 2}, {"seconds", 1e6, 6}}
 
-// times writes a part as a factor: " × 444.5 of 720 hours". It is empty of a whole period.
+// times formats a part as a factor: " × 444.5 of 720 hours". The result is empty for a whole period.
 func times(p *billing.Part, stepwise bool) string {
 	if p == nil {
 		return ""
@@ -99,8 +99,9 @@ func times(p *billing.Part, stepwise bool) string {
 	return " × " + partText(p, stepwise)
 }
 
-// partText writes a part exactly: "444.5 of 720 hours". If stepwise, it also writes where a part begins that does not begin with
-// the whole, because an amount is rounded up to there and up to the part's end: "444.5 of 720 hours, after the first 275.5".
+// partText formats a part exactly: "444.5 of 720 hours". If stepwise is true, it adds the start of a part
+// that begins after the whole: "444.5 of 720 hours, after the first 275.5". The start matters because an
+// amount is rounded at the part's start and at its end.
 func partText(p *billing.Part, stepwise bool) string {
 	covered, whole, before := p.To-p.From, p.OfTo-p.OfFrom, p.From-p.OfFrom
 	if !stepwise {

@@ -20,9 +20,9 @@ import (
 
 const customerOfInvoice = `SELECT customer_id FROM invoices WHERE id = $1::uuid`
 
-// onInvoice runs do on an invoice as it is stored, under the lock of its customer's billing. It
-// returns the invoice as it is afterwards. action is what the audit trail says of it. do may take
-// it back, where it changes nothing.
+// onInvoice runs do on a stored invoice, under the lock of the customer's billing, and returns the invoice
+// after the change. action describes the operation for the audit trail. do may clear action.word if it
+// changes nothing.
 func (is *Invoices) onInvoice(ctx context.Context, id string, action *act,
 	do func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error,
 ) (after *billing.Invoice, err error) {
@@ -68,15 +68,15 @@ func (is *Invoices) onInvoice(ctx context.Context, id string, action *act,
 	return after, nil
 }
 
-// act is what is done to an invoice.
+// act is an operation on an invoice.
 type act struct {
-	word    string        // "" for nothing
-	note    *creditNote   // that was made
-	payment *paymentAudit // that was made or reversed
+	word    string        // the audit action; "" if nothing was done
+	note    *creditNote   // the created note
+	payment *paymentAudit // the created or reversed payment
 }
 
-// record writes what was done into the audit trail, and the event that tells of it. now is µs, by the
-// customer's clock.
+// record writes the audit entry and the events of the operation. now is the instant of the operation, µs by
+// the customer's clock.
 func (a *act) record(ctx context.Context, tx pgx.Tx, before invoiceAudit, i *billing.Invoice, now int64) error {
 	if a.word == "" {
 		return nil
@@ -104,8 +104,8 @@ func (a *act) record(ctx context.Context, tx pgx.Tx, before invoiceAudit, i *bil
 	return store.Audit(ctx, tx, plans.Audited{Action: a.word, Target: "invoices/" + i.ID, Customer: i.Customer, Before: before, After: after})
 }
 
-// Finalize finalizes a draft now. Errors: billing.ErrUnknownInvoice, billing.StateError for what
-// is no draft, billing.ErrHeld.
+// Finalize finalizes a draft now. Errors: billing.ErrUnknownInvoice, billing.StateError for an invoice that
+// is not a draft, billing.ErrHeld.
 func (is *Invoices) Finalize(ctx context.Context, id string) (*billing.Invoice, error) {
 	return is.onInvoice(ctx, id, &act{word: "finalize"}, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
 		if i.Status != billing.StatusDraft {
@@ -127,14 +127,18 @@ const referredTo = `
 
 const voidInvoice = `UPDATE invoices SET status = 'void', void_reason = $2 WHERE id = $1::uuid`
 
-// freeCharges lets the next invoice take the charges of one that became void.
+// freeCharges releases the charges of a void invoice, so the next invoice contains them.
 const freeCharges = `UPDATE charges SET invoice_id = NULL WHERE customer_id = $1 AND invoice_id = $2::uuid`
 
-// Void takes an invoice back that is finalized, or that credits alone paid. Its credits are returned, and
-// live on for billing.ReturnedFor at least. Its charges, corrections and unused go onto the reissue, a
-// draft of the same period and prices, or without one onto the next invoice. That is an extra one where
-// billing is over. What a draft gives back as unused of its base goes with it. Errors: billing.ErrUnknownInvoice, billing.StateError,
-// billing.ErrReferred, billing.ErrMoneyStands.
+// Void makes an invoice void. The invoice must be finalized, or paid by credits alone. Its credits are
+// returned and remain valid for at least billing.ReturnedFor.
+//
+// If reissue is true, Void creates a draft of the same period and prices. The charges, corrections and unused
+// base of the void invoice go onto that draft, otherwise onto the next invoice. If billing is over, the next
+// invoice is an extra one. If a draft gives back unused base of the void invoice, that line of the draft
+// disappears.
+//
+// Errors: billing.ErrUnknownInvoice, billing.StateError, billing.ErrReferred, billing.ErrMoneyStands.
 func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (*billing.Invoice, error) {
 	return is.onInvoice(ctx, id, &act{word: "void"}, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
 		applied, err := appliedTo(ctx, tx, i)
@@ -160,7 +164,7 @@ func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (
 		case err != nil:
 		case reissue:
 			err = is.reissue(ctx, tx, c, i)
-		case c.Open == nil && !i.Extra(): // what an extra invoice returns waits for what is new
+		case c.Open == nil && !i.Extra(): // the released items of a void extra invoice wait for a new item
 			err = errors.Join(accounts.Owe(ctx, tx, c.ID, c.Now), c.RecallBuyer(ctx, tx, i))
 		}
 		if err == nil {
@@ -170,7 +174,7 @@ func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (
 	})
 }
 
-// voidable refuses an invoice that cannot become void. applied is what credits pay of it.
+// voidable returns an error if an invoice cannot become void. applied lists the credits that pay the invoice.
 func voidable(ctx context.Context, tx pgx.Tx, i *billing.Invoice, applied []assembly.Applied) error {
 	var referred bool
 	if err := tx.QueryRow(ctx, referredTo, i.ID).Scan(&referred); err != nil {
@@ -193,8 +197,8 @@ func voidable(ctx context.Context, tx pgx.Tx, i *billing.Invoice, applied []asse
 	return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized, or that credits alone paid, can be void"}
 }
 
-// leansOn is billing.ErrReferred where credit notes took what a line came to only by the corrections
-// of an invoice, which is void now.
+// leansOn returns billing.ErrReferred if voiding an invoice would leave a line with more credit than amount.
+// This can happen because corrections on the void invoice no longer count.
 func leansOn(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
 	var raised []billing.Corrected
 	var ids []string
@@ -215,8 +219,8 @@ func leansOn(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
 	return err
 }
 
-// reissue makes the draft that takes the place of a void invoice. Base in advance stays as it
-// was charged: the terms of the following period may have changed since.
+// reissue creates the draft that replaces a void invoice. A base price charged in advance keeps its amount,
+// because the terms of the next period may have changed since.
 func (is *Invoices) reissue(ctx context.Context, tx pgx.Tx, c *accounts.Customer, void *billing.Invoice) error {
 	if err := c.RecallBuyer(ctx, tx, void); err != nil {
 		return err

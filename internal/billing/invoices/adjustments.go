@@ -10,14 +10,16 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// The queue open_adjustments has the keys of adjustments that no invoice has taken. It says where
-// closed lines may have to be corrected. What is billed is what the engine has, less what invoices
-// took, so a row too many bills nothing. Taking an adjustment deletes its row, and giving it up puts
-// the row back: triggers do that, see migrations/00008_invoices.sql.
+// The queue open_adjustments contains the keys of adjustments that are on no invoice. It identifies the
+// closed lines that may need a correction. The billed amount is computed from the engine's usage less the
+// invoiced adjustments, so a surplus row has no effect on a bill.
+//
+// An invoice that claims an adjustment deletes the row, and an invoice that releases the adjustment restores
+// the row. Triggers do both, see migrations/00008_invoices.sql.
 
-// OpenAdjustments adds new adjustments to the queue. The engine sends it in the transaction that makes
-// them, see quota.Options.AlsoAdjusted. Those of customers whose billing ends, or has ended, also call for an
-// extra invoice: see accounts/owed.go.
+// OpenAdjustments adds new adjustments to the queue. The engine runs the statement in the transaction that
+// creates the adjustments, see quota.Options.AlsoAdjusted. If the customer's billing is over or has a set
+// end, the statement also adds a call for an extra invoice, see accounts/owed.go.
 const OpenAdjustments = `
 	WITH i AS (
 		SELECT customer, hour, meter, key, at
@@ -31,10 +33,10 @@ const OpenAdjustments = `
 	WHERE EXISTS (SELECT FROM billing_accounts WHERE customer_id = i.customer AND ends_at > i.hour OFFSET 0)
 	GROUP BY customer, hour, meter`
 
-// dropDead deletes what no invoice will ever take, of hours before a period. The hour is in no closed
-// period, or its period has no invoice with a line of the meter, but for void ones. Closed periods and
-// their prices stay as they are, so such a row never comes to be wanted. What an invoice has taken
-// already is deleted, too: a restore of data alone may leave such rows.
+// dropDead deletes queue rows that no invoice will ever claim, for hours before a period. Such an hour is in
+// no closed period, or its period has no valid invoice with a line of the meter. Closed periods and their
+// prices never change, so these rows are never needed later. It also deletes rows that an invoice has already
+// claimed, because a restore of data alone may leave such rows.
 const dropDead = `
 	DELETE FROM open_adjustments q USING unnest($1::bigint[], $2::bigint[]) AS w (customer, before)
 	WHERE q.customer = w.customer AND q.hour < w.before AND (NOT EXISTS (
@@ -49,8 +51,8 @@ const dropDead = `
 		SELECT FROM line_adjustments t JOIN invoices k ON k.id = t.invoice_id AND k.status <> 'void'
 		WHERE t.customer = q.customer AND t.meter = q.meter AND t.hour = q.hour AND t.key = q.key OFFSET 0))`
 
-// QueueDropDead has what is dead deleted of customers whose periods were just closed. Before a first
-// period has closed, its start may still be set back. Of extra invoices, all periods are closed.
+// QueueDropDead queues the deletion of dead rows for customers whose periods were just closed. It skips first
+// periods, because their start may still move back. An extra invoice is included if a period was ever closed.
 func QueueDropDead(b *pgx.Batch, closed []*Task) {
 	var customers, before []int64
 	for _, t := range closed {
@@ -69,7 +71,7 @@ const claimedAdjustments = `
 	JOIN line_adjustments l ON l.customer = w.customer AND l.meter = w.meter AND l.hour >= w.start_at AND l.hour < w.end_at
 	JOIN invoices i ON i.id = l.invoice_id AND i.status <> 'void'`
 
-// claimed are the adjustments of spans that lines of invoices count already.
+// claimed returns, for each span, the adjustments that are already on an invoice.
 func claimed(ctx context.Context, q postgres.Querier, spans []usage.Span) ([][]usage.Key, error) {
 	customers, starts, ends := make([]int64, len(spans)), make([]int64, len(spans)), make([]int64, len(spans))
 	meters := make([]int32, len(spans))
@@ -86,7 +88,7 @@ func claimed(ctx context.Context, q postgres.Querier, spans []usage.Span) ([][]u
 	return all, err
 }
 
-// without are the adjustments but some others.
+// without returns the adjustments in all, except those in others.
 func without(all []usage.Adjustment, others []usage.Key) []usage.Adjustment {
 	gone := make(map[usage.Key]bool, len(others))
 	for _, a := range others {

@@ -16,9 +16,9 @@ import (
 	"quotad/internal/postgres"
 )
 
-// ApplyCredits pays what is open of a finalized invoice by the customer's credits, in their order. Those
-// that have expired by now pay nothing. It is one payment of kind credits. Errors:
-// billing.ErrUnknownInvoice, billing.StateError, billing.ErrNoCredits, billing.ErrTooManyPayments.
+// ApplyCredits pays the open amount of a finalized invoice with the customer's unexpired credits, in their
+// order. The result is one payment of kind credits. Errors: billing.ErrUnknownInvoice, billing.StateError,
+// billing.ErrNoCredits, billing.ErrTooManyPayments.
 func (is *Invoices) ApplyCredits(ctx context.Context, id string) (*billing.Invoice, error) {
 	action := &act{word: "apply_credits"}
 	return is.onInvoice(ctx, id, action, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
@@ -55,7 +55,7 @@ func (is *Invoices) ApplyCredits(ctx context.Context, id string) (*billing.Invoi
 	})
 }
 
-// leftOf are the credits of a customer that have something left.
+// leftOf returns a customer's credits that have a remaining amount.
 func leftOf(ctx context.Context, tx pgx.Tx, customer int64) (credits []billing.Credit, err error) {
 	var id int64
 	var c billing.Credit
@@ -70,17 +70,17 @@ const withdrawnByRequest = `SELECT payload FROM credit_entries WHERE customer_id
 
 const withdrawnMinor = `SELECT -amount_minor FROM credit_entries WHERE customer_id = $1 AND request = $2`
 
-// Withdrawn is what was taken back of a credit.
+// Withdrawn is the result of a withdrawal from a credit.
 type Withdrawn struct {
-	Credit   billing.Credit // as it is now
-	Minor    int64          // what was taken back
+	Credit   billing.Credit // the credit after the withdrawal
+	Minor    int64          // the withdrawn amount
 	Clock    string         // the customer's test clock; "" is PostgreSQL's time
 	Replayed bool
 }
 
-// Withdraw takes back so much of what is left of a credit, in minor units, or all of it where amount is
-// 0. It does so once. Errors: those of accounts.OnCustomer, billing.ErrUnknownCredit,
-// billing.ErrMoreThanLeft, billing.ErrOtherPayload.
+// Withdraw withdraws amount, in minor units, from the remaining amount of a credit, or all of the rest if
+// amount is 0. A repeated request has no further effect. Errors: the errors of accounts.OnCustomer,
+// billing.ErrUnknownCredit, billing.ErrMoreThanLeft, billing.ErrOtherPayload.
 func (is *Invoices) Withdraw(ctx context.Context, key, credit string, amount int64, reason string, once Once) (out Withdrawn, err error) {
 	err = is.accounts.OnCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer) error {
 		out.Clock = c.Clock

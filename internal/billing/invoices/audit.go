@@ -6,7 +6,7 @@ import (
 	"quotad/internal/billing"
 )
 
-// What the audit trail keeps of each thing, as the API shows it.
+// Contents of audit entries, in the form that the API shows.
 
 type invoiceAudit struct {
 	Customer       string      `json:"customer"`
@@ -24,7 +24,7 @@ type invoiceAudit struct {
 	Payment *paymentAudit `json:"payment,omitempty"`
 }
 
-// paymentAudit is the payment that a change made, or reversed for a reason.
+// paymentAudit is a payment that an operation created or reversed.
 type paymentAudit struct {
 	N              int    `json:"n"`
 	Kind           string `json:"kind"`
@@ -33,7 +33,7 @@ type paymentAudit struct {
 	ReversalReason string `json:"reversal_reason,omitempty"`
 }
 
-// creditNote is the note that a change made.
+// creditNote is a credit note that an operation created.
 type creditNote struct {
 	ID         string `json:"id"`
 	Number     string `json:"number"`
@@ -68,7 +68,7 @@ type creditAudit struct {
 	ExpiresAt   *time.Time `json:"expires_at"`
 }
 
-// creditLeft is what is left of a credit, and why some of it was withdrawn.
+// creditLeft is the remaining amount of a credit, with the reason for a withdrawal.
 type creditLeft struct {
 	LeftMinor int64  `json:"left_minor"`
 	Reason    string `json:"reason,omitempty"`

@@ -19,10 +19,9 @@ const unclaimedCharges = `SELECT count(*) FROM charges WHERE customer_id = $1 AN
 const insertCharge = `
 	INSERT INTO charges (customer_id, id, description, amount_minor, currency, at, payload) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 
-// Charge adds a line to the customer's next invoice, once under its id, which stands for it for
-// ever. It returns the charge as it was made, and its customer's test clock. Errors: those of
-// accounts.OnCustomer, model.FieldErrors for another currency, billing.ErrOtherPayload,
-// billing.ErrTooManyCharges.
+// Charge adds a line to the customer's next invoice, once for each id; ids are never reused. It returns the
+// charge as created and the customer's test clock. Errors: the errors of accounts.OnCustomer,
+// model.FieldErrors for another currency, billing.ErrOtherPayload, billing.ErrTooManyCharges.
 func (is *Invoices) Charge(ctx context.Context, key string, in billing.Charge, payload int64) (made billing.Charge, clock string, replayed bool, err error) {
 	err = is.accounts.OnCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer) error {
 		clock, made = c.Clock, in

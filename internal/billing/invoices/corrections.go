@@ -14,11 +14,11 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// correctable finds, of customers that have adjustments that no invoice has taken, the usage lines
-// whose closed periods these concern. A period counts while its invoice is finalized and not void.
-// Only hours before the open period are looked at: adjustments of the open one are its own usage. What waits
-// of a period whose months were taken out is not: its usage is not there any more.
-// OFFSET 0 keeps the order, from one customer to its few rows.
+// correctable selects the usage lines of closed periods whose customers have adjustments on no invoice. A
+// period is included if its invoice is finalized and not void. Only hours before the open period count,
+// because adjustments of the open period belong to its own usage. Periods of archived months are excluded,
+// because their usage is no longer in the database. OFFSET 0 keeps the order of the joins, from one customer
+// to its few rows.
 const correctable = `
 	SELECT w.customer, m.id, m.key, m.name, m.unit, i.id::text, coalesce(i.prefix || i.number, ''),
 		p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
@@ -39,21 +39,21 @@ const correctable = `
 	JOIN LATERAL (SELECT n FROM invoice_lines WHERE invoice_id = i.id AND kind = 'usage' AND meter = m.key OFFSET 0) l ON true
 	ORDER BY w.customer, p.start_at, l.n`
 
-// corrections are usage lines of closed periods to which adjustments have come.
+// corrections contains the usage lines of closed periods for which new adjustments have arrived.
 type corrections struct {
 	lines []corrected
-	spans []usage.Span          // the period and meter of each
-	keys  []accounts.VersionKey // that price it
+	spans []usage.Span          // the period and meter of each line
+	keys  []accounts.VersionKey // plan versions that price the lines
 }
 
-// corrected is a correction, and the tasks that take it.
+// corrected is a correction and the tasks whose invoices will contain it.
 type corrected struct {
 	by []*Task
 	assembly.Correction
 }
 
-// queueCorrections finds what may have come to closed periods since their invoices were finalized,
-// for addCorrections. The tasks' maps of meters get those that are named.
+// queueCorrections queues the read of adjustments that arrived for closed periods after finalization, for
+// addCorrections. It adds the meters of the corrections to the tasks' maps.
 func queueCorrections(b *pgx.Batch, tasks []*Task) *corrections {
 	found := new(corrections)
 	of := queueTakers(b, tasks)
@@ -87,8 +87,8 @@ func queueCorrections(b *pgx.Batch, tasks []*Task) *corrections {
 	return found
 }
 
-// addCorrections gives tasks the corrections that were found: the adjustments that no invoice has
-// taken. What was taken is what was billed before. The queue has no say in it.
+// addCorrections adds to the tasks the corrections for adjustments that are on no invoice. The amount billed
+// before comes from the invoiced adjustments. The queue does not affect any amount.
 func (is *Invoices) addCorrections(ctx context.Context, q postgres.Querier, found *corrections) error {
 	if len(found.lines) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (is *Invoices) addCorrections(ctx context.Context, q postgres.Querier, foun
 	return nil
 }
 
-// standings reads how the corrected lines stand.
+// standings reads the amounts billed and credited so far for the corrected lines.
 func (f *corrections) standings(ctx context.Context, q postgres.Querier) (standings, error) {
 	ids := make([]string, len(f.lines))
 	for i := range f.lines {
@@ -134,16 +134,17 @@ func (f *corrections) standings(ctx context.Context, q postgres.Querier) (standi
 	return readStandings(ctx, q, ids)
 }
 
-// taker is the tasks of a customer that take corrections: a new invoice, and drafts that wait for
-// some.
+// taker contains the tasks of a customer whose invoices may contain corrections: a new invoice, and drafts
+// that wait for corrections.
 type taker struct {
 	openStart int64
 	fresh     *Task
 	waiting   map[billing.Corrected][]*Task
-	elsewhere map[billing.Corrected]bool // a stored draft waits for it
+	elsewhere map[billing.Corrected]bool // corrections for which a stored draft waits
 }
 
-// take are the tasks that take a correction. What a draft waits for is not for another invoice.
+// take returns the tasks whose invoices contain a correction. A correction for which a draft waits goes onto
+// no other invoice.
 func (t *taker) take(c billing.Corrected) []*Task {
 	if t.fresh == nil || t.elsewhere[c] {
 		return t.waiting[c]
@@ -155,7 +156,8 @@ const readWaiting = `
 	SELECT customer_id, w->>'meter', w->>'invoice' FROM invoices, jsonb_array_elements(document->'waiting') w
 	WHERE customer_id = ANY ($1) AND status = 'draft'`
 
-// queueTakers finds the tasks that take corrections, by customer.
+// queueTakers returns the tasks that can include corrections, by customer. It also queues the read of
+// corrections that are reserved for stored drafts.
 func queueTakers(b *pgx.Batch, tasks []*Task) map[int64]*taker {
 	of := make(map[int64]*taker)
 	var fresh []int64
@@ -187,7 +189,7 @@ func queueTakers(b *pgx.Batch, tasks []*Task) map[int64]*taker {
 	return of
 }
 
-// freshTasks are the tasks that take charges and corrections, by customer.
+// freshTasks returns the tasks whose invoices contain new charges and corrections, by customer.
 func freshTasks(tasks []*Task) map[int64]*Task {
 	of := make(map[int64]*Task)
 	for _, t := range tasks {
@@ -198,10 +200,10 @@ func freshTasks(tasks []*Task) map[int64]*Task {
 	return of
 }
 
-// countersAtOnce bounds what one statement reads.
+// countersAtOnce is the maximum number of counters that one statement reads.
 const countersAtOnce = 80
 
-// used reads what spans hold, in their order. What is of one span is of one snapshot.
+// used reads the usage of the spans, in their order. One snapshot supplies all usage of a span.
 func used(ctx context.Context, q postgres.Querier, spans []usage.Span) ([]usage.Sum, error) {
 	all := make([]usage.Sum, 0, len(spans))
 	for some := range slices.Chunk(spans, countersAtOnce) {

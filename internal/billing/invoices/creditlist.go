@@ -15,24 +15,24 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// Credits are what a customer has in advance, and how it came and went: a page of both lists.
+// Credits is a page of a customer's credits and of their entries.
 type Credits struct {
-	Balances []billing.Credit // the newest first
-	Entries  []Entry          // the newest first
+	Balances []billing.Credit // newest first
+	Entries  []Entry          // newest first
 	Clock    string           // the customer's test clock; "" is PostgreSQL's time
-	Next     string           // the cursor of the next page, "" at the end of both
+	Next     string           // the cursor of the next page; "" at the end of both lists
 }
 
-// Entry is a booking on a credit. AmountMinor is what it adds to what is left.
+// Entry is a booking on a credit. AmountMinor is the signed change of the remaining amount.
 type Entry struct {
 	Credit      string
 	Kind        string
 	AmountMinor int64
-	Invoice     string // that took it, gave it back or left it; "" is none
-	Reason      string // of what was withdrawn
+	Invoice     string // id of the invoice that used, returned or granted the amount; "" for no invoice
+	Reason      string // the reason for a withdrawal
 	At          int64
-	seq         int64 // the credit's
-	n           int   // the credit's n-th entry
+	seq         int64 // the Seq of the credit
+	n           int   // the entry's number within the credit
 }
 
 const listCredits = `SELECT` + creditColumns + `WHERE customer_id = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3`
@@ -47,13 +47,13 @@ const clockOf = `SELECT coalesce((SELECT key FROM test_clocks t WHERE t.id = c.t
 
 const pageCredits = "credits"
 
-// creditPlace is where a page ended: of the credits before seq, and of the entries before the
-// other three.
+// creditPlace is the end of a page. The next page begins with the credits before seq, and with the entries
+// before at, of and n.
 type creditPlace struct{ seq, at, of, n int64 }
 
 func (p creditPlace) String() string { return fmt.Sprintf("%d/%d/%d/%d", p.seq, p.at, p.of, p.n) }
 
-// readCreditPlace reads a place. The empty text is before all.
+// readCreditPlace parses a place. The empty text is the place before all items.
 func readCreditPlace(s string) (p creditPlace, ok bool) {
 	if s == "" {
 		return creditPlace{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}, true
@@ -72,9 +72,9 @@ func readCreditPlace(s string) (p creditPlace, ok bool) {
 	return p, true
 }
 
-// Credits returns a customer's credits and entries, the newest first. A page has at most so many
-// of each, 1,000 where no limit is asked for. Errors: plans.ErrUnknownCustomer,
-// billing.ErrAnonymous, model.FieldErrors for a wrong page.
+// Credits returns a customer's credits and entries, the newest first. A page contains at most page.Limit of
+// each, or 1,000 without a limit. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous, model.FieldErrors
+// for a wrong page.
 func (is *Invoices) Credits(ctx context.Context, key string, page plans.Page) (out Credits, err error) {
 	if page.Limit == 0 {
 		page.Limit = plans.MaxPage
@@ -110,8 +110,8 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	return e, row.Scan(&e.Credit, &e.Kind, &e.AmountMinor, &e.Invoice, &e.Reason, &e.At, &e.seq, &e.n)
 }
 
-// end takes off what was read beyond a page, and says where the next one begins. A list that has
-// ended has nothing before its place.
+// end removes the items beyond the page size and sets the cursor of the next page. A list without more items
+// is empty on the next page.
 func (c Credits) end(from creditPlace, limit int) Credits {
 	next, more := creditPlace{math.MinInt64, math.MinInt64, from.of, from.n}, false
 	if len(c.Balances) > limit {

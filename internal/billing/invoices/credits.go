@@ -30,10 +30,9 @@ const creditByID = `SELECT` + creditColumns + `WHERE customer_id = $1 AND id = $
 
 const creditPayload = `SELECT payload FROM credits WHERE customer_id = $1 AND id = $2`
 
-// Grant gives a customer a credit, once under its id, which stands for it for ever. It returns
-// the credit as it is now, and the customer's test clock. Errors: those of accounts.OnCustomer,
-// model.FieldErrors for another currency, a reserved id or an expiry that is over,
-// billing.ErrOtherPayload.
+// Grant grants a credit to a customer, once for each id; ids are never reused. It returns the credit's
+// present state and the customer's test clock. Errors: the errors of accounts.OnCustomer, model.FieldErrors
+// for another currency, a reserved id or an expiry that is over, billing.ErrOtherPayload.
 func (is *Invoices) Grant(ctx context.Context, key string, in billing.Credit, payload int64) (made billing.Credit, clock string, replayed bool, err error) {
 	err = is.accounts.OnCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer) error {
 		clock = c.Clock
@@ -90,7 +89,7 @@ func grant(ctx context.Context, tx pgx.Tx, c *accounts.Customer, in *billing.Cre
 	return postgres.Send(ctx, tx, b)
 }
 
-// creditRow is a row of credits. seq is the database's.
+// creditRow is a row of credits. The database sets seq.
 type creditRow struct {
 	Customer    int64  `json:"customer_id"`
 	ID          string `json:"id"`
@@ -108,7 +107,7 @@ const insertCredits = `
 	SELECT customer_id, id, kind, amount_minor, 0, currency, priority, expires_at, at, payload
 	FROM jsonb_populate_recordset(NULL::credits, $1)`
 
-// entryRow is a row of credit_entries. n is the next one of the credit.
+// entryRow is a row of credit_entries. The database numbers the entries of each credit in the column n.
 type entryRow struct {
 	Customer    int64   `json:"customer_id"`
 	Credit      string  `json:"credit_id"`
@@ -117,17 +116,18 @@ type entryRow struct {
 	Invoice     *string `json:"invoice_id"`
 	At          int64   `json:"at"`
 
-	// Of what is applied and returned after an invoice was finalized, see the columns.
+	// PaidInvoice and PaidN identify a payment by credits after finalization. They are set on applied and
+	// returned amounts.
 	PaidInvoice *string `json:"paid_invoice"`
 	PaidN       *int    `json:"paid_n"`
 
-	// Of what is withdrawn.
+	// Request, Payload and Reason are set on withdrawals.
 	Request *string `json:"request"`
 	Payload *int64  `json:"payload"`
 	Reason  *string `json:"reason"`
 }
 
-// bookEntries books at most one entry for each credit, and what it leaves.
+// bookEntries books at most one entry for each credit and updates the credit's remaining amount.
 const bookEntries = `
 	WITH booked AS (
 		UPDATE credits c SET left_minor = c.left_minor + r.amount_minor
@@ -139,11 +139,11 @@ const bookEntries = `
 		b.kind, b.amount_minor, b.invoice_id, b.at, b.paid_invoice, b.paid_n, b.request, b.payload, b.reason
 	FROM booked b`
 
-// defaultPriority is that of credits that nobody gave another.
+// defaultPriority is the priority of a credit without an explicit one.
 const defaultPriority = 50
 
-// carried is the credit that an invoice leaves, such as one whose total is below 0. Its id is
-// the invoice's.
+// carried returns the credit that an invoice grants, for example because its total is below 0. The credit's
+// id contains the invoice's id.
 func carried(i *billing.Invoice, amount, at int64) (creditRow, entryRow) {
 	id := carriedPrefix + i.ID
 	credit := creditRow{
@@ -153,10 +153,11 @@ func carried(i *billing.Invoice, amount, at int64) (creditRow, entryRow) {
 	return credit, entryRow{Customer: i.Customer, Credit: id, Kind: billing.EntryGranted, AmountMinor: amount, Invoice: &i.ID, At: at}
 }
 
-// carriedPrefix begins the ids of credits that nobody granted. Others may not begin so.
+// carriedPrefix begins the ids of credits that invoices grant. Other ids must not begin with it.
 const carriedPrefix = "carried:"
 
-// queueCredits books what invoices take of credits, and grants what they leave.
+// queueCredits books the credits that pay invoices, and grants a credit for each invoice with a total below
+// 0.
 func queueCredits(b *pgx.Batch, final []*Task) error {
 	var entries []entryRow
 	var credits []creditRow
@@ -180,8 +181,9 @@ func queueCredits(b *pgx.Batch, final []*Task) error {
 		events.Queue(b, tells...))
 }
 
-// ExpireCredits books the expiry of credits of customers whose lock the transaction has, each at its instant
-// in at. Credits that expire then cannot pay an invoice any more: see accounts.QueueSteps.
+// ExpireCredits books the expiry of credits for customers that the transaction has locked. at contains each
+// customer's instant. A credit that expires at that instant can no longer pay an invoice, see
+// accounts.QueueSteps.
 func ExpireCredits(ctx context.Context, tx pgx.Tx, of map[int64]*accounts.Customer, at map[int64]int64) error {
 	var id int64
 	var c billing.Credit
@@ -208,9 +210,64 @@ func ExpireCredits(ctx context.Context, tx pgx.Tx, of map[int64]*accounts.Custom
 	return postgres.Send(ctx, tx, b)
 }
 
-// sortedKeys are the keys of a map in their order.
+// sortedKeys returns the keys of a map in order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 const creditsLeft = `
 	SELECT customer_id, id, kind, amount_minor, left_minor, currency, priority, expires_at, at, seq FROM credits
 	WHERE customer_id = ANY ($1) AND left_minor > 0`
+
+// creditsOfInvoice sums the credits that pay an invoice. Entries have the invoice as invoice_id if they were
+// applied at finalization or returned when the invoice became void. All other entries name the payment,
+// except that entries of credit notes may name only the invoice.
+const creditsOfInvoice = `
+	SELECT e.credit_id, c.kind, e.payment, -sum(e.amount_minor)::bigint FROM (
+		SELECT customer_id, credit_id, 0 AS payment, amount_minor, n FROM credit_entries
+		WHERE invoice_id = $1::uuid AND kind IN ('applied', 'returned') AND paid_invoice IS NULL
+		UNION ALL
+		SELECT customer_id, credit_id, coalesce(paid_n, 0), amount_minor, n FROM credit_entries WHERE paid_invoice = $1::uuid
+	) e JOIN credits c ON c.customer_id = e.customer_id AND c.id = e.credit_id
+	GROUP BY e.customer_id, e.credit_id, c.kind, e.payment, c.priority, c.expires_at, c.seq HAVING sum(e.amount_minor) < 0
+	ORDER BY e.payment, c.priority, c.expires_at NULLS LAST, c.kind <> 'promotional', c.seq`
+
+// appliedTo returns the credits that pay an invoice, in the order in which they were applied.
+func appliedTo(ctx context.Context, q postgres.Querier, i *billing.Invoice) ([]assembly.Applied, error) {
+	rows, _ := q.Query(ctx, creditsOfInvoice, i.ID)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a assembly.Applied, err error) {
+		return a, row.Scan(&a.Credit, &a.Kind, &a.Payment, &a.Minor)
+	})
+}
+
+// returnedEntry returns the entry that restores a credit's payment of an invoice. by is the id of the credit
+// note that returns the amount, or of the invoice itself if it becomes void.
+func returnedEntry(c *accounts.Customer, i *billing.Invoice, a assembly.Applied, by string) entryRow {
+	e := entryRow{Customer: c.ID, Credit: a.Credit, Kind: billing.EntryReturned, AmountMinor: a.Minor, At: c.Now}
+	switch {
+	case a.Payment > 0:
+		e.PaidInvoice, e.PaidN = &i.ID, &a.Payment
+	case by != i.ID:
+		e.PaidInvoice = &i.ID
+	}
+	if by != i.ID || a.Payment == 0 {
+		e.Invoice = &by
+	}
+	return e
+}
+
+const liveOn = `
+	UPDATE credits SET expires_at = greatest(expires_at, $3) WHERE customer_id = $1 AND id = ANY ($2) AND expires_at IS NOT NULL`
+
+// queueReturned returns credits that paid an invoice and extends their expiry.
+func queueReturned(b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, applied []assembly.Applied) error {
+	var ids []string
+	for _, a := range applied { // in separate statements, because a credit may have paid twice
+		ids = append(ids, a.Credit)
+		if err := postgres.QueueRows(b, bookEntries, []entryRow{returnedEntry(c, i, a, i.ID)}); err != nil {
+			return err
+		}
+	}
+	if len(ids) > 0 {
+		b.Queue(liveOn, c.ID, ids, c.Now+billing.ReturnedFor)
+	}
+	return nil
+}

@@ -1,6 +1,6 @@
-// Package invoices owns the SQL of what is billed: invoices and their lines, credit notes, charges,
-// credits.
+// Package invoices owns the SQL of billed items: invoices and their lines, credit notes, charges and credits.
 //
-// What an invoice holds comes of package assembly. Invoices read what it needs, in few statements for
-// many customers, and write what it says. They must never rate, or change what is finalized.
+// Package assembly computes the contents of an invoice. Package invoices reads the input for assembly, with
+// few statements for many customers, and writes the result. It must never rate usage, or change a finalized
+// invoice.
 package invoices

@@ -12,11 +12,11 @@ import (
 	"quotad/internal/events"
 )
 
-// told are the types of the events that tell of what was done to an invoice, by the words of the audit
-// trail. Finalizing tells by itself, also where nobody asks for it.
+// told contains the event types for each audit action on an invoice. Finalization is not included, because it
+// always writes its own events.
 var told = map[string][]string{"void": {events.InvoiceVoid}, "credit": {events.InvoiceCredited}}
 
-// invoiceEvent tells of an invoice as it is from an instant on, µs.
+// invoiceEvent returns an event with the state of an invoice at an instant, µs.
 func invoiceEvent(what string, i *billing.Invoice, at int64) events.Event {
 	total, due := i.TotalMinor, i.AmountDueMinor
 	e := events.Event{Type: what, At: at, Customer: i.Customer, TestClock: i.TestClock, Data: client.EventData{
@@ -29,8 +29,8 @@ func invoiceEvent(what string, i *billing.Invoice, at int64) events.Event {
 	return e
 }
 
-// paymentEvent returns the event of a payment that was noted or, if the word is reverse, reversed. i is the invoice
-// afterwards, and the instant is in µs.
+// paymentEvent returns the event of a recorded payment, or of a reversed payment if word is reverse. i is the
+// invoice after the operation, and at is the instant, µs.
 func paymentEvent(word string, i *billing.Invoice, p *paymentAudit, at int64) events.Event {
 	what, amount, open := events.PaymentNoted, p.AmountMinor, i.OpenMinor()
 	if word == "reverse" {
@@ -41,7 +41,7 @@ func paymentEvent(word string, i *billing.Invoice, p *paymentAudit, at int64) ev
 	}}
 }
 
-// draftEvents tell of new drafts, and of those that are held from the first.
+// draftEvents returns the events of new drafts, including those for drafts that are held at once.
 func draftEvents(drafts []*Task) (all []events.Event) {
 	for _, t := range drafts {
 		i := &t.Result.Invoice
@@ -53,7 +53,8 @@ func draftEvents(drafts []*Task) (all []events.Event) {
 	return all
 }
 
-// finalEvents tell what became of drafts that were due. One that was held already tells nothing more.
+// finalEvents returns the events of drafts that were due. A draft that was already held and remains held has
+// no event.
 func finalEvents(due []*Task) (all []events.Event) {
 	for _, t := range due {
 		i := &t.Result.Invoice
@@ -63,7 +64,7 @@ func finalEvents(due []*Task) (all []events.Event) {
 		case i.Held != "":
 		default:
 			all = append(all, invoiceEvent(events.InvoiceFinalized, i, t.at))
-			if i.Status == billing.StatusPaid { // nothing was due
+			if i.Status == billing.StatusPaid { // the amount due is 0
 				all = append(all, invoiceEvent(events.InvoicePaid, i, t.at))
 			}
 		}
@@ -71,7 +72,7 @@ func finalEvents(due []*Task) (all []events.Event) {
 	return all
 }
 
-// TellOverdue tells of finalized invoices that they are overdue, each at an instant, µs.
+// TellOverdue writes the overdue events of finalized invoices. at contains the instant of each event, µs.
 func TellOverdue(ctx context.Context, tx pgx.Tx, ids []string, at []int64) error {
 	found, err := invoicesOf(ctx, tx, readDrafts, ids)
 	if err != nil {
@@ -86,8 +87,8 @@ func TellOverdue(ctx context.Context, tx pgx.Tx, ids []string, at []int64) error
 	return events.Write(ctx, tx, all...)
 }
 
-// creditEvent tells of a credit of a customer, of which so much is left. An erased customer's has no
-// id: somebody may have named a person by it.
+// creditEvent returns an event of a customer's credit with its remaining amount. For an erased customer the
+// credit's id is omitted, because the id may contain a person's name.
 func creditEvent(what string, c *accounts.Customer, credit *creditRow, left, at int64) events.Event {
 	amount := credit.AmountMinor
 	e := events.Event{Type: what, At: at, Customer: c.ID, TestClock: c.Clock, Data: client.EventData{

@@ -16,13 +16,13 @@ import (
 	"quotad/internal/postgres"
 )
 
-// heldRetry is when a draft that is held is tried again, µs: what was adjusted meanwhile may
-// have made it small enough. One that waits for its seller's name is not tried before: see accounts/naming.go.
+// heldRetry is the time, in µs, until a held draft is tried again, because adjustments may have made it small
+// enough by then. A draft that waits for its seller's name is not retried by time, see accounts/naming.go.
 const heldRetry = int64(3600e6)
 
-// FinalizeDrafts finalizes the drafts of tasks, see DraftTask. The transaction has the locks of their
-// customers, one draft of each. Those that are held stay drafts. It takes the numbers last, since
-// their lock is all customers'. A task tells what became of its draft.
+// FinalizeDrafts finalizes the drafts of tasks, see DraftTask. The transaction has locked the customers, and
+// each customer has one draft in due. Held drafts stay drafts. FinalizeDrafts takes the invoice numbers last,
+// because all customers share their lock. It sets the result of each task.
 func (is *Invoices) FinalizeDrafts(ctx context.Context, tx pgx.Tx, due []*Task) error {
 	if err := readDraftTasks(ctx, tx, due); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (is *Invoices) FinalizeDrafts(ctx context.Context, tx pgx.Tx, due []*Task) 
 
 const readDrafts = `SELECT` + invoiceColumns + `WHERE i.id = ANY ($1::uuid[])`
 
-// readDraftTasks fills in tasks of which only the drafts' ids are known.
+// readDraftTasks reads the drafts of tasks that contain only a draft's id.
 func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error {
 	ids := make([]string, len(due))
 	customers := make(map[int64]*accounts.Customer, len(due))
@@ -74,7 +74,7 @@ func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error 
 	return nil
 }
 
-// draftTasks are the tasks that assemble stored drafts again.
+// draftTasks returns tasks that assemble stored drafts again.
 func draftTasks(ctx context.Context, q postgres.Querier, drafts []*billing.Invoice, customers map[int64]*accounts.Customer) ([]*Task, error) {
 	var keys []accounts.PeriodKey
 	for _, d := range drafts {
@@ -91,7 +91,7 @@ func draftTasks(ctx context.Context, q postgres.Querier, drafts []*billing.Invoi
 		c := customers[d.Customer]
 		period, there := closed[accounts.PeriodKey{Customer: d.Customer, Chain: d.Chain, N: d.N}]
 		switch {
-		case d.Kind == billing.KindOpening: // its base is fixed, so no more is asked of its period
+		case d.Kind == billing.KindOpening: // its base is fixed, so the stored invoice suffices
 			period = openingPeriod(d, c)
 		case d.Extra():
 			period = billing.Period{Chain: d.Chain, N: d.N, Start: d.PeriodStart, End: d.PeriodEnd, PlanID: d.PlanID, Version: d.PriceVersion}
@@ -103,8 +103,8 @@ func draftTasks(ctx context.Context, q postgres.Querier, drafts []*billing.Invoi
 	return tasks, nil
 }
 
-// openingPeriod is the period of an opening as the opening itself knows it. A period that has
-// become a trial since is one here, too.
+// openingPeriod returns the period of an opening invoice, built from the invoice. If the period has become a
+// trial since, the result is a trial, too.
 func openingPeriod(d *billing.Invoice, c *accounts.Customer) billing.Period {
 	return billing.Period{
 		Chain: d.Chain, N: d.N, Start: d.PeriodStart, End: d.PeriodEnd, FullStart: d.PeriodStart, FullEnd: d.PeriodEnd, KnownEnd: d.PeriodEnd,
@@ -113,7 +113,7 @@ func openingPeriod(d *billing.Invoice, c *accounts.Customer) billing.Period {
 	}
 }
 
-// queueNewLines writes the lines of invoices that are not as they were stored.
+// queueNewLines queues the writes of lines for invoices whose lines have changed since the draft was stored.
 func queueNewLines(b *pgx.Batch, final []*Task) error {
 	var changed []string
 	var lines []lineRow
@@ -142,27 +142,27 @@ func sameLines(a, b []billing.Line) bool {
 	})
 }
 
-// takeNumbers takes $2 numbers of the series live and $3 of the series test. It also returns the
-// seller as its numbers are taken.
+// takeNumbers takes $2 numbers of the live series and $3 numbers of the test series. It also returns the
+// seller as stored at that moment.
 const takeNumbers = `
 	UPDATE sellers SET next_number = next_number + $2, next_test_number = next_test_number + $3 WHERE key = $1
 	RETURNING next_number - $2, next_test_number - $3, credit_note_prefix, ` + accounts.PaperColumns
 
-// takeNoteNumber takes the next number of a series that is not that of the seller's invoices.
+// takeNoteNumber takes the next number of a separate series for credit notes.
 const takeNoteNumber = `
 	INSERT INTO seller_numbers AS n (seller, series, prefix, next_number) VALUES ($1, $2, $3, 2)
 	ON CONFLICT (seller, series, prefix) DO UPDATE SET next_number = n.next_number + 1
 	RETURNING next_number - 1`
 
-// numbers are what a seller gives to invoices: the next number of each series.
+// numbers contains the next invoice number of each series of a seller.
 type numbers struct {
 	seller billing.Seller
-	notes  string // the prefix of credit notes, if they have one of their own
+	notes  string // the prefix of credit notes, if they have a separate series
 	next   map[string]int64
 }
 
-// numbersOf takes as many numbers of a seller as invoices need. Its series are locked from here to
-// the commit.
+// numbersOf takes one number of the seller for each invoice. The seller's series stay locked until the
+// commit.
 func numbersOf(ctx context.Context, tx pgx.Tx, seller string, of ...*billing.Invoice) (n numbers, err error) {
 	n.next = make(map[string]int64)
 	for _, i := range of {
@@ -175,7 +175,7 @@ func numbersOf(ctx context.Context, tx pgx.Tx, seller string, of ...*billing.Inv
 	return n, err
 }
 
-// noteNumberOf takes the number of a credit note. The seller is locked from here to the commit.
+// noteNumberOf takes the number of a credit note. The seller stays locked until the commit.
 func noteNumberOf(ctx context.Context, tx pgx.Tx, note *billing.Invoice) (numbers, error) {
 	n, err := numbersOf(ctx, tx, note.Seller.Key)
 	if err != nil || n.notes == "" {
@@ -192,8 +192,8 @@ func noteNumberOf(ctx context.Context, tx pgx.Tx, note *billing.Invoice) (number
 	return n, err
 }
 
-// give finalizes an invoice of the seller at an instant, with the next number of its series. It
-// returns the invoice's row.
+// give finalizes an invoice of the seller at an instant and assigns the next number of its series. It returns
+// the invoice's row.
 func (n *numbers) give(i *billing.Invoice, at int64) (row invoiceRow, err error) {
 	series := i.Series()
 	i.Seller.Prefix = billing.PrefixIn(series, n.seller.Prefix)
@@ -205,8 +205,8 @@ func (n *numbers) give(i *billing.Invoice, at int64) (row invoiceRow, err error)
 	return rowOf(i, number), err
 }
 
-// number numbers invoices and writes what finalizing them makes. The seller's series is locked
-// from here to the commit.
+// number assigns numbers to invoices and writes the results of finalization. The sellers' series stay locked
+// until the commit.
 func number(ctx context.Context, tx pgx.Tx, final []*Task) error {
 	bySeller := make(map[string][]*Task)
 	var held []*Task
@@ -246,12 +246,12 @@ func number(ctx context.Context, tx pgx.Tx, final []*Task) error {
 	return postgres.Send(ctx, tx, b)
 }
 
-// whenNamed is the instant at which a draft is tried that waits for its seller's name.
+// whenNamed is the finalize_at of a draft that waits for its seller's name. It is never reached by time.
 const whenNamed = int64(math.MaxInt64)
 
 const lockNameless = `SELECT key FROM sellers WHERE key = ANY ($1) AND name = '' ORDER BY key FOR SHARE`
 
-// heldRows are the rows of drafts that stay drafts, with the instants at which they are tried again.
+// heldRows returns the rows of drafts that stay drafts, with the instants of their next attempts.
 func heldRows(ctx context.Context, tx pgx.Tx, held []*Task) (rows []invoiceRow, err error) {
 	var sellers, nameless []string
 	for _, t := range held {
@@ -281,7 +281,7 @@ func heldRows(ctx context.Context, tx pgx.Tx, held []*Task) (rows []invoiceRow, 
 	return rows, nil
 }
 
-// correctionOf is how long a customer's drafts stay drafts: whoever is erased waits for nothing.
+// correctionOf returns the time for which a customer's drafts stay drafts. It is 0 for an erased customer.
 func (is *Invoices) correctionOf(c *accounts.Customer) int64 {
 	if c.Erased {
 		return 0
@@ -294,8 +294,8 @@ const claimCharges = `
 	JOIN LATERAL (SELECT id FROM charges WHERE customer_id = w.customer AND invoice_id IS NULL OFFSET 0) u ON true
 	WHERE c.customer_id = w.customer AND c.id = u.id`
 
-// QueueDrafts adds new drafts to a batch, each with an id, made at its task's instant. They take the
-// charges that are on them.
+// QueueDrafts queues new drafts with new ids, created at the instants of their tasks. The drafts claim the
+// charges that they contain.
 func (is *Invoices) QueueDrafts(b *pgx.Batch, drafts []*Task) error {
 	var invoices []invoiceRow
 	var lines []lineRow

@@ -11,16 +11,17 @@ import (
 	"quotad/internal/postgres"
 )
 
-// readDraftsOf lists the drafts of a customer in the order in which the worker finalizes them, see accounts.QueueSteps. Those that
-// wait for their seller's name come first: while the seller has none, no other draft of the customer is finalized, and the name
-// makes them due at once.
+// readDraftsOf lists a customer's drafts in the order in which the worker finalizes them, see
+// accounts.QueueSteps. Drafts that wait for their seller's name come first. While the seller has no name,
+// none of the customer's other drafts is finalized, and the name makes the waiting drafts due at once.
 const readDraftsOf = `SELECT` + invoiceColumns + `
 	WHERE i.customer_id = $1 AND i.status = 'draft'
 	ORDER BY nullif(i.finalize_at, 9223372036854775807) NULLS FIRST, CASE i.kind WHEN 'opening' THEN i.period_start ELSE i.period_end END, i.id`
 
-// AssembleAfterDrafts assembles the customer's drafts again, each at its time, and then next, as if each draft were finalized by
-// then: credits that a draft takes are spent, and a draft whose total is below 0 has left a credit. Nothing is written. next may be
-// nil. The drafts are by id.
+// AssembleAfterDrafts reassembles the customer's drafts, each at its finalization time, and then next. It
+// assumes that each draft is finalized before the following invoice. Credits that a draft uses are spent, and
+// a draft with a total below 0 grants a credit. Nothing is written. next may be nil. The result contains the
+// drafts by id.
 func (is *Invoices) AssembleAfterDrafts(ctx context.Context, q postgres.Querier, c *accounts.Customer, next *Task) (map[string]*billing.Invoice, error) {
 	drafts, err := invoicesOf(ctx, q, readDraftsOf, c.ID)
 	if err != nil {
@@ -56,7 +57,7 @@ func (is *Invoices) AssembleAfterDrafts(ctx context.Context, q postgres.Querier,
 	return made, nil
 }
 
-// creditsAfter returns what the customer's credits are once the invoice of a task is finalized.
+// creditsAfter returns the customer's credits after the finalization of the task's invoice.
 func (t *Task) creditsAfter() []billing.Credit {
 	r := &t.Result
 	after := assembly.Booked(t.in.Credits, r.Applied)

@@ -13,12 +13,14 @@ import (
 	"quotad/internal/postgres"
 )
 
-// A period's own invoice gives back what is unused of its base in advance. If that invoice is void,
-// and none of the period takes its place, the next invoice of the customer gives it back. Of a new
-// invoice ($1) these are the periods of which no other invoice that is not void has taken that. Of a
-// draft, they are those that its lines name ($2). A period may have more void invoices than one, and
-// any of them stands for it. OFFSET 0 and
-// unnest have each row looked up by its key: no table is read whole.
+// readGoneOn reads periods whose unused base in advance the next invoice must give back. Usually the period's
+// own invoice gives it back. If that invoice is void and has no replacement, the customer's next invoice
+// does.
+//
+// For a new invoice ($1), the result contains the periods whose unused base is on no valid invoice. For a
+// draft ($2), it contains the periods that the draft's lines name. If a period has several void invoices, any
+// of them identifies the period. OFFSET 0 and unnest force a lookup by key for each row, so no table is read
+// whole.
 const readGoneOn = `
 	SELECT o.customer_id, o.id::text, p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices, p.base
 	FROM (
@@ -38,17 +40,17 @@ const readGoneOn = `
 	FROM unnest($2::uuid[]) AS w (id) JOIN invoices v ON v.id = w.id JOIN periods p ON p.customer_id = v.customer_id AND p.chain = v.chain AND p.n = v.n
 	ORDER BY 1, 5`
 
-// goneOn is what goes on from a void invoice of a period onto the invoice of a task.
+// goneOn is an unused base price that a void invoice gave back, and the task whose invoice now gives it back.
 type goneOn struct {
 	by *Task
 	assembly.GoneOn
 }
 
-// queueGoneOn finds the periods whose void invoices gave back a base in advance, for addGoneOn.
+// queueGoneOn queues the read of periods whose void invoices gave back an unused base price, for addGoneOn.
 func queueGoneOn(b *pgx.Batch, tasks []*Task) *[]goneOn {
 	found := new([]goneOn)
 	fresh := freshTasks(tasks)
-	takers := make(map[string][]*Task) // by the void invoice
+	takers := make(map[string][]*Task) // by the id of the void invoice
 	for _, t := range tasks {
 		if t.draft == nil {
 			continue
@@ -75,17 +77,17 @@ func queueGoneOn(b *pgx.Batch, tasks []*Task) *[]goneOn {
 		}
 		p.Prices, err = accounts.ReadPrices(prices)
 		for _, t := range by {
-			if t.kind != billing.KindPeriod || t.Period.Chain != p.Chain || t.Period.N != p.N { // a reissue of the period itself gives it back by itself
+			if t.kind != billing.KindPeriod || t.Period.Chain != p.Chain || t.Period.N != p.N { // its reissue gives it back
 				*found = append(*found, goneOn{t, g})
 			}
 		}
-		p.Base = nil // the next one's is another
+		p.Base = nil // each row has a base of its own
 		return err
 	}, readGoneOn, slices.Collect(maps.Keys(fresh)), slices.Collect(maps.Keys(takers)))
 	return found
 }
 
-// addGoneOn gives tasks what was found.
+// addGoneOn adds the found base prices to the inputs of their tasks.
 func (is *Invoices) addGoneOn(ctx context.Context, q postgres.Querier, found []goneOn) error {
 	if len(found) == 0 {
 		return nil

@@ -20,26 +20,26 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// LineUsage is what the quantity of a line is the sum of: hours, and then adjustments. It is a
-// page of them.
+// LineUsage is a page of the usage that adds up to the quantity of a line: first hours, then adjustments.
 type LineUsage struct {
 	Hours       []usage.Hour
 	Adjustments []usage.Adjustment
-	Next        string // the cursor of the next page, "" at the end
+	Next        string // the cursor of the next page; "" at the end
 
-	// Days are the days of a level meter's line by the customer's zone, cut at its ends: where each
-	// begins, µs. Levels is what was held in each.
+	// Days contains the starts of the days in a level meter's line, µs, in the customer's timezone. The first
+	// and the last day are cut at the ends of the line. Levels contains the level of each day.
 	Days   []int64
 	Levels []LevelPoint
 }
 
-// LevelPoint is what was held in a time: at its end, at most, and on the average.
+// LevelPoint contains the last, the highest and the average level in a time span.
 type LevelPoint struct {
 	Last, Peak int64
 	Average    rating.Level
 }
 
-// Levels are levelPoints up to now, µs, of one snapshot. Times that begin later have what is held now.
+// Levels returns the levels in the spans between consecutive starts, up to now, from one snapshot. Instants
+// are µs. A span that begins after now has the present level.
 func (is *Invoices) Levels(ctx context.Context, customer int64, meter int32, starts []int64, now int64) (points []LevelPoint, err error) {
 	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		points, err = levelPoints(ctx, tx, customer, meter, starts, now)
@@ -48,8 +48,7 @@ func (is *Invoices) Levels(ctx context.Context, customer int64, meter int32, sta
 	return points, err
 }
 
-// levelPoints are what was held of a level meter up to now in times that follow each other: from each
-// start to the next one.
+// levelPoints returns the levels of a level meter in the spans between consecutive starts, up to now.
 func levelPoints(ctx context.Context, q usage.Querier, customer int64, meter int32, starts []int64, now int64) ([]LevelPoint, error) {
 	spans := make([]usage.Span, len(starts)-1)
 	for i := range spans {
@@ -63,12 +62,12 @@ func levelPoints(ctx context.Context, q usage.Querier, customer int64, meter int
 	return points, err
 }
 
-// maxLineUsage is how many hours and adjustments one page has where no limit is asked for. A
-// period has fewer hours.
+// maxLineUsage is the maximum number of hours and adjustments on a page without a limit. A period has fewer
+// hours.
 const maxLineUsage = 100_000
 
-// LineUsage follows a line down to hours and adjustments, which add up to its quantity. Lines
-// without a quantity have none. A page without a limit has at most 100,000 of both. Errors:
+// LineUsage returns the hours and adjustments that add up to a line's quantity. For a line without a
+// quantity, the result is empty. A page without a limit contains at most 100,000 items. Errors:
 // billing.ErrUnknownInvoice, billing.ErrUnknownLine, locked.ErrArchived, model.FieldErrors for a wrong page.
 func (is *Invoices) LineUsage(ctx context.Context, id string, n int, page plans.Page) (out LineUsage, err error) {
 	limit, after, err := store.OpenPage(page, pageLineUsage, func(position string) bool {
@@ -106,7 +105,7 @@ func (is *Invoices) LineUsage(ctx context.Context, id string, n int, page plans.
 
 const pageLineUsage = "line usage"
 
-// place is where a page ended: at an hour, or at an adjustment, after all hours.
+// place is the position of a page's last item: an hour, or an adjustment, which follows all hours.
 type place struct {
 	adjustments bool
 	hour, at    int64
@@ -120,7 +119,7 @@ func (p place) String() string {
 	return fmt.Sprintf("a/%d/%d/%s", p.hour, p.at, p.key)
 }
 
-// readPlace reads a place. The empty text is before all hours.
+// readPlace parses a place. The empty text is the place before all hours.
 func readPlace(s string) (p place, ok bool) {
 	parts := strings.Split(s, "/")
 	var bad, worse error
@@ -139,14 +138,15 @@ func readPlace(s string) (p place, ok bool) {
 	return p, false
 }
 
-// A copy that is not there is for reconcile to tell.
+// countedAdjustments reads the adjustments stored with an invoice. It skips rows without a copy of the cost,
+// because reconcile reports these.
 const countedAdjustments = `
 	SELECT hour, at, cost, reason, key FROM line_adjustments
 	WHERE invoice_id = $1::uuid AND meter = $2 AND hour >= $3 AND hour < $4 AND cost IS NOT NULL
 	  AND (hour, at, key) > ($5, $6, $7::uuid) ORDER BY hour, at, key LIMIT $8`
 
-// lineUsage reads a page of what a line's quantity is the sum of. A draft's lines of usage count
-// all adjustments of its period, others those that they are stored with.
+// lineUsage reads a page of the usage in a line's quantity. A usage line of a draft includes all adjustments
+// of its period. Every other line includes the adjustments that are stored with it.
 func lineUsage(ctx context.Context, q postgres.Querier, i *billing.Invoice, line *billing.Line, from place, limit int) (out LineUsage, err error) {
 	if line.Kind != billing.LineUsage && line.Kind != billing.LineCorrection || i.Kind == billing.KindCreditNote {
 		return out, nil
@@ -169,7 +169,7 @@ func lineUsage(ctx context.Context, q postgres.Querier, i *billing.Invoice, line
 		out.Levels, err = levelPoints(ctx, q, i.Customer, span.Meter, append(starts, line.To), line.To)
 		return out, err
 	}
-	if line.Kind == billing.LineUsage { // the adjustments of a correction are copies of billing's own
+	if line.Kind == billing.LineUsage { // adjustments of a correction are billing's own copies
 		if archive, err := usage.ReadArchive(ctx, q); err != nil || archive.Before > span.Start {
 			return out, cmp.Or(err, locked.ErrArchived)
 		}
@@ -192,7 +192,7 @@ func lineUsage(ctx context.Context, q postgres.Querier, i *billing.Invoice, line
 	return out.end(limit), err
 }
 
-// end takes off what was read beyond a page, and says where the next one begins.
+// end removes the items beyond a page and sets the cursor of the next page.
 func (u LineUsage) end(limit int) LineUsage {
 	last := place{}
 	switch over := len(u.Hours) + len(u.Adjustments) - limit; {

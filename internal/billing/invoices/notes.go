@@ -22,9 +22,9 @@ const setRequest = `UPDATE invoices SET request = $2, payload = $3 WHERE id = $1
 const insertNoteMoney = `
 	INSERT INTO note_money (note_id, invoice_id, open_minor, carried_minor, outside_minor, returned_minor) VALUES ($1::uuid, $2::uuid, $3, $4, $5, $6)`
 
-// CreditNote credits lines of an invoice. It is made once under its id, which is the customer's
-// for ever: replayed says that it was made before. Errors: billing.ErrUnknownInvoice,
-// billing.ErrOtherPayload, and those of assembly.CreditNote.
+// CreditNote credits lines of an invoice, once for each id of the customer; ids are never reused. replayed
+// reports whether the note existed before. Errors: billing.ErrUnknownInvoice, billing.ErrOtherPayload, and
+// the errors of assembly.CreditNote.
 func (is *Invoices) CreditNote(ctx context.Context, invoice string, request assembly.NoteRequest, id string, payload int64) (note *billing.Invoice,
 	replayed bool, err error,
 ) {
@@ -54,7 +54,7 @@ func (is *Invoices) CreditNote(ctx context.Context, invoice string, request asse
 	return note, replayed, err
 }
 
-// makeNote writes a credit note and what it does.
+// makeNote writes a credit note and its effects.
 func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Customer, of *billing.Invoice, request assembly.NoteRequest, id string,
 	payload int64,
 ) (*billing.Invoice, error) {
@@ -81,7 +81,7 @@ func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Custome
 	note, money := &made.Invoice, &made.Money
 	note.ID, note.MadeAt, note.FinalizeAt = newID(c.Now), c.Now, c.Now
 	draft := rowOf(note, 0)
-	draft.Status = billing.StatusDraft // only a draft takes lines
+	draft.Status = billing.StatusDraft // the database accepts lines for drafts only
 	b := new(pgx.Batch)
 	if err := errors.Join(postgres.QueueRows(b, insertInvoices, []invoiceRow{draft}), postgres.QueueRows(b, insertLines, lineRows(note))); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Custome
 			return nil, err
 		}
 	}
-	for _, back := range made.Returned { // one after another: a credit may have paid twice
+	for _, back := range made.Returned { // in separate statements, because a credit may have paid twice
 		if err := postgres.QueueRows(b, bookEntries, []entryRow{returnedEntry(c, of, back, note.ID)}); err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Custome
 	if err := postgres.Send(ctx, tx, b); err != nil {
 		return nil, err
 	}
-	// The note says the seller as the invoice does; only the prefix is today's.
+	// The note shows the seller as on the invoice, except for the prefix, which is the seller's present one.
 	n, err := noteNumberOf(ctx, tx, note)
 	if err != nil {
 		return nil, err

@@ -13,13 +13,14 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Once names a request by its id, which is the customer's for ever. ID "" is a request without one.
+// Once identifies a request of a customer by its id, which is never reused. An empty ID is a request without
+// an id.
 type Once struct {
 	ID      string
-	Payload int64 // what was asked for, as one number
+	Payload int64 // the content of the request as one number
 }
 
-// request is how rows keep it: nil without an id.
+// request returns the columns of the request; both are nil without an id.
 func (o Once) request() (id *string, payload *int64) {
 	if o.ID == "" {
 		return nil, nil
@@ -27,8 +28,8 @@ func (o Once) request() (id *string, payload *int64) {
 	return &o.ID, &o.Payload
 }
 
-// done reports whether the request was done before. statement finds its payload. The error is
-// billing.ErrOtherPayload where the id stands for another one.
+// done reports whether the request was already executed. statement selects the payload of the earlier
+// request. If that payload differs, the error is billing.ErrOtherPayload.
 func (o Once) done(ctx context.Context, tx pgx.Tx, statement string, customer int64) (bool, error) {
 	if o.ID == "" {
 		return false, nil
@@ -61,9 +62,9 @@ const reversePayment = `
 
 var notPayable = "only invoices that are finalized and not paid yet can be paid"
 
-// Pay notes that a finalized invoice was paid now: so much of it, in minor units, or all that is open
-// where amount is 0. reference names the payment, for people. Errors: billing.ErrUnknownInvoice,
-// billing.StateError, billing.ErrMoreThanOpen, billing.ErrOtherPayload, billing.ErrTooManyPayments.
+// Pay records that a finalized invoice was paid now: amount in minor units, or the whole open amount if
+// amount is 0. reference is a text for people. Errors: billing.ErrUnknownInvoice, billing.StateError,
+// billing.ErrMoreThanOpen, billing.ErrOtherPayload, billing.ErrTooManyPayments.
 func (is *Invoices) Pay(ctx context.Context, id string, amount int64, reference string, once Once) (*billing.Invoice, error) {
 	action := &act{word: "pay"}
 	return is.onInvoice(ctx, id, action, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
@@ -91,7 +92,7 @@ func (is *Invoices) Pay(ctx context.Context, id string, amount int64, reference 
 	})
 }
 
-// queuePayment adds a payment to an invoice, at the customer's now.
+// queuePayment adds a payment to an invoice at the present instant of the customer's clock.
 func queuePayment(b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, p billing.Payment, once Once) (*billing.Payment, error) {
 	if len(i.Payments) >= billing.MaxPayments {
 		return nil, billing.ErrTooManyPayments
@@ -103,8 +104,8 @@ func queuePayment(b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, p bill
 	return &i.Payments[p.N-1], nil
 }
 
-// Reverse takes back the n-th payment of an invoice, such as a debit that bounced: its amount is open
-// again. Credits that paid are returned, and live on for billing.ReturnedFor at least. Errors:
+// Reverse reverses the n-th payment of an invoice, for example a bounced debit, so the amount is open again.
+// Credits of the payment are returned and remain valid for at least billing.ReturnedFor. Errors:
 // billing.ErrUnknownInvoice, billing.ErrUnknownPayment, billing.ErrReversed, billing.ErrNoted,
 // billing.ErrOtherPayload.
 func (is *Invoices) Reverse(ctx context.Context, id string, n int, reason string, once Once) (*billing.Invoice, error) {
@@ -136,7 +137,7 @@ func (is *Invoices) Reverse(ctx context.Context, id string, n int, reason string
 	})
 }
 
-// returnPayment returns the credits of a payment, unless a credit note returned some of them.
+// returnPayment returns a payment's credits. If a credit note has returned some of them already, it fails.
 func (is *Invoices) returnPayment(ctx context.Context, tx pgx.Tx, b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, p *billing.Payment) error {
 	all, err := appliedTo(ctx, tx, i)
 	if err != nil {
@@ -153,60 +154,6 @@ func (is *Invoices) returnPayment(ctx context.Context, tx pgx.Tx, b *pgx.Batch, 
 		return billing.ErrNoted
 	}
 	return queueReturned(b, c, i, applied)
-}
-
-// Entries of what was applied when the invoice was finalized, and returned when it became void, have it
-// as their invoice. All others name the payment; those of credit notes may name the invoice alone.
-const creditsOfInvoice = `
-	SELECT e.credit_id, c.kind, e.payment, -sum(e.amount_minor)::bigint FROM (
-		SELECT customer_id, credit_id, 0 AS payment, amount_minor, n FROM credit_entries
-		WHERE invoice_id = $1::uuid AND kind IN ('applied', 'returned') AND paid_invoice IS NULL
-		UNION ALL
-		SELECT customer_id, credit_id, coalesce(paid_n, 0), amount_minor, n FROM credit_entries WHERE paid_invoice = $1::uuid
-	) e JOIN credits c ON c.customer_id = e.customer_id AND c.id = e.credit_id
-	GROUP BY e.customer_id, e.credit_id, c.kind, e.payment, c.priority, c.expires_at, c.seq HAVING sum(e.amount_minor) < 0
-	ORDER BY e.payment, c.priority, c.expires_at NULLS LAST, c.kind <> 'promotional', c.seq`
-
-// appliedTo is what credits pay of an invoice, in the order in which they were applied.
-func appliedTo(ctx context.Context, q postgres.Querier, i *billing.Invoice) ([]assembly.Applied, error) {
-	rows, _ := q.Query(ctx, creditsOfInvoice, i.ID)
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a assembly.Applied, err error) {
-		return a, row.Scan(&a.Credit, &a.Kind, &a.Payment, &a.Minor)
-	})
-}
-
-// returnedEntry books back what a credit paid of an invoice. by is the credit note that returns it, or
-// the invoice itself where it becomes void.
-func returnedEntry(c *accounts.Customer, i *billing.Invoice, a assembly.Applied, by string) entryRow {
-	e := entryRow{Customer: c.ID, Credit: a.Credit, Kind: billing.EntryReturned, AmountMinor: a.Minor, At: c.Now}
-	switch {
-	case a.Payment > 0:
-		e.PaidInvoice, e.PaidN = &i.ID, &a.Payment
-	case by != i.ID:
-		e.PaidInvoice = &i.ID
-	}
-	if by != i.ID || a.Payment == 0 {
-		e.Invoice = &by
-	}
-	return e
-}
-
-const liveOn = `
-	UPDATE credits SET expires_at = greatest(expires_at, $3) WHERE customer_id = $1 AND id = ANY ($2) AND expires_at IS NOT NULL`
-
-// queueReturned returns to credits what they paid of an invoice, and lets them live on.
-func queueReturned(b *pgx.Batch, c *accounts.Customer, i *billing.Invoice, applied []assembly.Applied) error {
-	var ids []string
-	for _, a := range applied { // one after another: a credit may have paid twice
-		ids = append(ids, a.Credit)
-		if err := postgres.QueueRows(b, bookEntries, []entryRow{returnedEntry(c, i, a, i.ID)}); err != nil {
-			return err
-		}
-	}
-	if len(ids) > 0 {
-		b.Queue(liveOn, c.ID, ids, c.Now+billing.ReturnedFor)
-	}
-	return nil
 }
 
 func auditPayment(p *billing.Payment) *paymentAudit {

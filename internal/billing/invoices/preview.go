@@ -19,20 +19,20 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// Preview is an adjustment that nobody has made.
+// Preview is a hypothetical adjustment.
 type Preview struct {
 	Customer, Meter string // keys
-	Cost            int64  // units, below 0 to take off
+	Cost            int64  // units; a negative cost reduces the usage
 	At              int64  // µs; 0 is now
 }
 
-// Preview is the line that an adjustment would make, and writes nothing. While the invoice of that
-// time is open or a draft, it is the whole usage line. Then it is the correction of the next
-// invoice, with what waits for that already. It also returns the customer's test clock.
+// Preview returns the line that an adjustment would create, and writes nothing. If the invoice of that time
+// is open or a draft, the line is the whole usage line. Otherwise the line is the correction on the next
+// invoice, including pending adjustments. Preview also returns the customer's test clock.
 //
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownMeter, billing.ErrAnonymous,
-// billing.ErrNoLine, locked.ErrArchived, model.FieldErrors for an instant in the future or before starts_at, or an
-// amount that no invoice could bear.
+// billing.ErrNoLine, locked.ErrArchived. model.FieldErrors reports an instant in the future or before
+// starts_at, or an amount that is too large for an invoice.
 func (is *Invoices) Preview(ctx context.Context, p Preview) (line billing.Line, clock string, err error) {
 	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		asked := previewing{Preview: p, is: is, tx: tx}
@@ -47,7 +47,7 @@ func (is *Invoices) Preview(ctx context.Context, p Preview) (line billing.Line, 
 	return line, clock, err
 }
 
-// previewing is a preview in one snapshot.
+// previewing is a preview within one snapshot.
 type previewing struct {
 	Preview
 	is    *Invoices
@@ -98,7 +98,7 @@ const periodAt = `
 		AND i.kind = 'period' AND i.status <> 'void'), '')
 	FROM (SELECT * FROM periods WHERE customer_id = $1 AND start_at <= $2 ORDER BY start_at DESC LIMIT 1) p WHERE p.end_at > $2`
 
-// line finds the invoice that the adjustment would be on.
+// line returns the line on the invoice that would contain the adjustment.
 func (p *previewing) line(ctx context.Context) (billing.Line, error) {
 	if p.c.Open != nil && p.At >= p.c.Open.Start {
 		return p.running(ctx)
@@ -125,7 +125,7 @@ func (p *previewing) line(ctx context.Context) (billing.Line, error) {
 	return p.usage(ctx, tasks[0])
 }
 
-// running is the usage line of a period that is not closed yet.
+// running returns the usage line of a period that is not closed yet.
 func (p *previewing) running(ctx context.Context) (billing.Line, error) {
 	lines, err := accounts.Timelines(ctx, p.tx, map[int64]*accounts.Customer{p.c.ID: p.c})
 	if err != nil {
@@ -142,7 +142,8 @@ func (p *previewing) running(ctx context.Context) (billing.Line, error) {
 	return p.usage(ctx, PeriodTask(p.c, t, &period, 0))
 }
 
-// usage is the line of the meter on an invoice, with the units of the adjustment.
+// usage returns the meter's usage line on the task's invoice, including the units of the previewed
+// adjustment.
 func (p *previewing) usage(ctx context.Context, t *Task) (billing.Line, error) {
 	if err := p.is.Assemble(ctx, p.tx, []*Task{t}); err != nil {
 		return billing.Line{}, err
@@ -163,7 +164,7 @@ func (p *previewing) usage(ctx context.Context, t *Task) (billing.Line, error) {
 	return billing.Line{}, billing.ErrNoLine
 }
 
-// correction is the line that the next invoice would have. Its place there is not known.
+// correction returns the correction line on the next invoice. The line's position there is unknown.
 func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billing.Line, error) {
 	key := accounts.PeriodKey{Customer: of.Customer, Chain: of.Chain, N: of.N}
 	closed, err := accounts.ClosedPeriods(ctx, p.tx, []accounts.PeriodKey{key})
@@ -203,7 +204,7 @@ func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billi
 	return line, nil
 }
 
-// unbearable is the error of a line that cannot be made; nil is that of a meter without a price.
+// unbearable returns the error for a line that cannot be created. A nil err means a meter without a price.
 func unbearable(err error) error {
 	if errors.Is(err, rating.ErrTooLarge) {
 		return model.FieldErrors{{Field: "cost", Detail: "makes a count or an amount that no invoice can bear: 2⁶³−1 units, or 10¹⁵ minor units, or more"}}
@@ -214,7 +215,7 @@ func unbearable(err error) error {
 	return err
 }
 
-// plus adds units. The sum stops at the ends of 63 bits, as counters do.
+// plus adds units. Like a counter, the sum saturates at ±(2⁶³−1).
 func plus(units, cost int64) int64 {
 	switch sum := units + cost; {
 	case cost > 0 && sum < units:

@@ -19,8 +19,8 @@ import (
 
 const readInvoice = `SELECT` + invoiceColumns + `WHERE i.id = $1::uuid`
 
-// Invoice returns an invoice. A draft is assembled again: it holds all usage so far. The error is
-// billing.ErrUnknownInvoice where there is none.
+// Invoice returns an invoice. A draft is reassembled, so it includes all usage so far. If the invoice does
+// not exist, the error is billing.ErrUnknownInvoice.
 func (is *Invoices) Invoice(ctx context.Context, id string) (i *billing.Invoice, err error) {
 	if !validID(id) {
 		return nil, billing.ErrUnknownInvoice
@@ -38,7 +38,7 @@ func (is *Invoices) Invoice(ctx context.Context, id string) (i *billing.Invoice,
 	return i, err
 }
 
-// present reads invoices as they are now, drafts assembled again.
+// present reads invoices in their present state, which means that drafts are reassembled.
 func (is *Invoices) present(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]*billing.Invoice, error) {
 	all, err := invoicesOf(ctx, tx, statement, args...)
 	if err != nil {
@@ -78,27 +78,28 @@ func (is *Invoices) present(ctx context.Context, tx pgx.Tx, statement string, ar
 	return all, nil
 }
 
-// Filter chooses invoices. A zero field chooses all.
+// Filter selects invoices. A zero field matches all invoices.
 type Filter struct {
-	Customer string // key
-	// TestClock is the key of the test clock that the customers live by, or AnyClock: whatever they
-	// live by. "" is PostgreSQL's time.
+	Customer string // the customer's key
+	// TestClock is the key of the customers' test clock, or AnyClock for all customers. If TestClock is "",
+	// customers on PostgreSQL's time match.
 	TestClock string
-	Status    string // or billing.StatusOverdue
-	// From and To bound the end of the period, µs, [From, To). A nil one is no bound.
+	Status    string // a status, or billing.StatusOverdue
+	// From and To bound the end of the period, µs, [From, To). A nil bound does not apply.
 	From, To *int64
 }
 
-// AnyClock chooses the invoices of all customers.
+// AnyClock matches the invoices of all customers.
 const AnyClock = plans.AnyClock
 
-// listInvoices goes on with which invoices, and then in order. Each choice has an index in this order.
+// listInvoices begins the statement that lists invoices. The conditions of a Filter and inOrder follow. Each
+// kind of filter has an index in this order.
 const (
 	listInvoices = `SELECT` + invoiceColumns + `
 	WHERE ($1 = '' OR i.status = $1) AND i.period_end >= $2 AND i.period_end < $3 AND (i.period_end, i.id) > ($4, $5::uuid)`
 	inOrder = ` ORDER BY i.period_end, i.id LIMIT $6`
 
-	// The same for those that are overdue. $1 is PostgreSQL's time.
+	// listOverdue begins the statement that lists overdue invoices. $1 is PostgreSQL's time.
 	listOverdue = `SELECT` + invoiceColumns + ` JOIN unpaid_invoices u ON u.invoice_id = i.id
 	WHERE u.due_at <= coalesce(t.now, $1::bigint) AND u.period_end >= $2 AND u.period_end < $3 AND (u.period_end, u.invoice_id) > ($4, $5::uuid)`
 	overdueInOrder = ` ORDER BY u.period_end, u.invoice_id LIMIT $6`
@@ -106,7 +107,7 @@ const (
 
 const clockByKey = `SELECT id FROM test_clocks WHERE key = $1`
 
-// list is the statement that lists what is chosen, with its first parameter and those from $7 on. now is
+// list returns the statement for the filter, its first parameter, and its parameters from $7 on. now is
 // PostgreSQL's time.
 func (f *Filter) list(ctx context.Context, q postgres.Querier, now int64) (statement string, first any, args []any, err error) {
 	if f.Status == billing.StatusOverdue {
@@ -117,7 +118,8 @@ func (f *Filter) list(ctx context.Context, q postgres.Querier, now int64) (state
 	return listInvoices + where + inOrder, f.Status, args, err
 }
 
-// chosen is what a list goes on with, and its parameters from $7 on. of is the table whose columns choose.
+// chosen returns the SQL conditions of the filter and their parameters, which begin at $7. of is the alias of
+// the filtered table.
 func (f *Filter) chosen(ctx context.Context, q postgres.Querier, of string) (where string, args []any, err error) {
 	and := func(column string, value any) {
 		args = append(args, value)
@@ -151,9 +153,9 @@ const (
 	zeroID   = "00000000-0000-0000-0000-000000000000"
 )
 
-// Invoices returns invoices in the order of the ends of their periods, drafts as they are now.
-// Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous, plans.ErrUnknownClock, model.FieldErrors
-// for a wrong page.
+// Invoices returns invoices in the order of the ends of their periods, with drafts in their present state.
+// Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous, plans.ErrUnknownClock, model.FieldErrors for a
+// wrong page.
 func (is *Invoices) Invoices(ctx context.Context, f Filter, page plans.Page) (list *plans.List[*billing.Invoice], err error) {
 	limit, after, err := store.OpenPage(page, pageKind, func(position string) bool {
 		_, _, ok := readPosition(position)
@@ -191,7 +193,7 @@ func (is *Invoices) Invoices(ctx context.Context, f Filter, page plans.Page) (li
 	return list, err
 }
 
-// readPosition reads where a page ended.
+// readPosition parses the end of a page.
 func readPosition(s string) (end int64, id string, ok bool) {
 	before, id, ok := strings.Cut(s, "/")
 	end, err := strconv.ParseInt(before, 10, 64)

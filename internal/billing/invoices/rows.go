@@ -11,8 +11,8 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Rows are written as one JSON array for each table, by the names of its columns: whatever many
-// customers need is one statement.
+// Rows are written as one JSON array for each table, by column names, so that one statement writes the rows
+// of many customers.
 
 // invoiceRow is a row of invoices.
 type invoiceRow struct {
@@ -46,7 +46,7 @@ type invoiceRow struct {
 	Held           *string  `json:"held"`
 }
 
-// document is what an invoice says and does not have a column for.
+// document contains the details of an invoice that have no column.
 type document struct {
 	Seller  billing.Seller `json:"seller"`
 	Buyer   billing.Buyer  `json:"buyer"`
@@ -61,7 +61,7 @@ type document struct {
 	Waiting []billing.Corrected `json:"waiting,omitempty"`
 }
 
-// rowOf is the row of an invoice. number is 0 for a draft.
+// rowOf returns the row of an invoice. number is 0 for a draft.
 func rowOf(i *billing.Invoice, number int64) invoiceRow {
 	r := invoiceRow{
 		ID: i.ID, Customer: i.Customer, Kind: i.Kind, Status: i.Status, Currency: i.Currency, Chain: i.Chain, N: i.N,
@@ -79,7 +79,7 @@ func rowOf(i *billing.Invoice, number int64) invoiceRow {
 	return r
 }
 
-// text is NULL for an empty text.
+// text returns nil, which is NULL, for an empty text.
 func text(s string) *string {
 	if s == "" {
 		return nil
@@ -96,7 +96,7 @@ const insertInvoices = `
 		credits_minor, amount_due_minor, document, digest, held
 	FROM jsonb_populate_recordset(NULL::invoices, $1)`
 
-// updateInvoices writes all that finalizing changes, or that keeps a draft from it.
+// updateInvoices writes all columns that change when a draft is finalized or held.
 const updateInvoices = `
 	UPDATE invoices i SET status = r.status, finalized_at = r.finalized_at, due_at = r.due_at, seller = r.seller, series = r.series, number = r.number,
 		prefix = r.prefix, subtotal_minor = r.subtotal_minor, tax_minor = r.tax_minor, total_minor = r.total_minor,
@@ -147,7 +147,7 @@ const insertLines = `
 
 const deleteLines = `DELETE FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[])`
 
-// lineRows are the rows of an invoice's lines.
+// lineRows returns the rows of an invoice's lines.
 func lineRows(i *billing.Invoice) []lineRow {
 	rows := make([]lineRow, len(i.Lines))
 	for n := range i.Lines {
@@ -190,7 +190,7 @@ const insertCounted = `
 	INSERT INTO line_adjustments (invoice_id, customer, meter, hour, key, cost, at, reason)
 	SELECT invoice_id, customer, meter, hour, key, cost, at, reason FROM jsonb_populate_recordset(NULL::line_adjustments, $1)`
 
-// usageRows say which adjustments the invoice's lines of usage count.
+// usageRows returns the rows of the adjustments that the invoice's usage lines include.
 func (t *Task) usageRows() (rows []countedRow) {
 	for n := range t.Result.Invoice.Lines {
 		if l := &t.Result.Invoice.Lines[n]; l.Kind == billing.LineUsage {
@@ -200,8 +200,8 @@ func (t *Task) usageRows() (rows []countedRow) {
 	return rows
 }
 
-// correctionRows say which adjustments the invoice takes as corrections, with a line or, where
-// that would be of 0, without.
+// correctionRows returns the rows of the adjustments that the invoice includes as corrections. A correction
+// of 0 has rows but no line.
 func (t *Task) correctionRows() (rows []countedRow) {
 	for i := range t.Result.Corrected {
 		c := &t.Result.Corrected[i]
@@ -267,7 +267,7 @@ const readLines = `
 		coalesce(base_invoice::text, ''), coalesce(base_line, 0), coalesce(level_by, ''), coalesce(level, ''), part, whole_minor
 	FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[]) ORDER BY invoice_id, n`
 
-// invoicesOf reads invoices with their lines. statement begins with SELECT and invoiceColumns.
+// invoicesOf reads invoices with their lines. statement must begin with SELECT and invoiceColumns.
 func invoicesOf(ctx context.Context, q postgres.Querier, statement string, args ...any) ([]*billing.Invoice, error) {
 	rows, _ := q.Query(ctx, statement, args...)
 	all, err := pgx.CollectRows(rows, scanInvoice)
@@ -294,7 +294,7 @@ func invoicesOf(ctx context.Context, q postgres.Querier, statement string, args 
 			}
 		}
 		byID[id].Lines = append(byID[id].Lines, l)
-		l.Before, l.Part, l.WholeMinor = nil, nil, nil // the next line's are others
+		l.Before, l.Part, l.WholeMinor = nil, nil, nil // each line has values of its own
 		return nil
 	}, readLines, ids)
 	return all, err

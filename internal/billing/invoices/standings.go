@@ -8,20 +8,21 @@ import (
 	"quotad/internal/postgres"
 )
 
-// LineKey names a line of an invoice, by the invoice's id.
+// LineKey identifies a line by the id of its invoice and its number.
 type LineKey struct {
 	Invoice string
 	N       int
 }
 
-// standings are the lines of some invoices: how each stands, and which is the line of usage of a
-// meter.
+// standings contains the present state of invoice lines, see assembly.Standing: by line, and by meter for
+// usage lines.
 type standings struct {
 	lines map[LineKey]*assembly.Standing
 	usage map[billing.Corrected]*assembly.Standing
 }
 
-// Corrections count from their draft on, where their amounts are fixed; unused counts when it is final.
+// readStandingRows reads the corrected, unused and credited amounts of lines. Corrections count from their
+// draft on, because a draft fixes their amounts. Unused base counts once its invoice is final.
 const readStandingRows = `
 	SELECT i.id::text, l.n, l.kind, coalesce(l.meter, ''), coalesce(l.of_invoice::text, ''), l.amount_minor, c.amount,
 		CASE WHEN l.kind = 'base' THEN (SELECT coalesce(-sum(u.amount_minor), 0) FROM invoice_lines u JOIN invoices k ON k.id = u.invoice_id
@@ -36,8 +37,8 @@ const readStandingRows = `
 		FROM invoice_lines x JOIN invoices k ON k.id = x.invoice_id AND k.kind <> 'credit_note' AND k.status <> 'void'
 		WHERE l.kind = 'usage' AND x.of_invoice = i.id AND x.kind = 'correction' AND x.meter = l.meter) c`
 
-// readStandings reads how the lines of invoices stand. Corrections among them know the line that
-// they correct if its invoice is read, too.
+// readStandings reads the standing of each line of invoices, see assembly.Standing. The standing of a
+// correction refers to the corrected line if that line's invoice is among ids.
 func readStandings(ctx context.Context, q postgres.Querier, ids []string) (standings, error) {
 	all := standings{make(map[LineKey]*assembly.Standing), make(map[billing.Corrected]*assembly.Standing)}
 	corrections := make(map[*assembly.Standing]billing.Corrected)
@@ -65,7 +66,8 @@ func readStandings(ctx context.Context, q postgres.Querier, ids []string) (stand
 	return all, err
 }
 
-// billed is what the line of a correction came to so far, and what credit notes took of it.
+// billed returns the amount billed so far for the line that c corrects, and the part of the amount that
+// credit notes credited.
 func (s standings) billed(c *assembly.Correction) (billed, noted int64) {
 	line := s.usage[billing.Corrected{Meter: c.Meter, Invoice: c.OfInvoice}]
 	if line == nil {
@@ -84,7 +86,7 @@ func (s standings) anyUnused() bool {
 	return false
 }
 
-// standingsOf is how each line of an invoice stands, by n.
+// standingsOf returns the assembly.Standing of each line of an invoice, by line number.
 func standingsOf(ctx context.Context, q postgres.Querier, i *billing.Invoice) (map[int]assembly.Standing, error) {
 	ids := []string{i.ID}
 	for n := range i.Lines {

@@ -10,25 +10,25 @@ import (
 	"quotad/internal/billing/assembly"
 )
 
-// Stored reads what is stored of billing, as it is. It is for whoever checks it. It is safe for
-// concurrent use.
+// Stored reads billing data exactly as stored, for checks. It is safe for concurrent use.
 type Stored struct{ versions *accounts.Versions }
 
-// NewStored returns a reader, which remembers plan versions.
+// NewStored returns a Stored with an empty cache of plan versions.
 func NewStored() *Stored { return &Stored{accounts.NewVersions()} }
 
-// Invoices reads invoices with their lines, in no order. Drafts are not assembled again.
+// Invoices reads invoices with their lines, in no particular order. Drafts are not reassembled.
 func (*Stored) Invoices(ctx context.Context, tx pgx.Tx, ids []string) ([]*billing.Invoice, error) {
 	return invoicesOf(ctx, tx, readDrafts, ids)
 }
 
-// Standings reads how the lines of invoices stand. Credit notes have none.
+// Standings reads the corrected, unused and credited amounts of each invoice line. Lines of credit notes are
+// omitted.
 func (*Stored) Standings(ctx context.Context, tx pgx.Tx, ids []string) (map[LineKey]*assembly.Standing, error) {
 	all, err := readStandings(ctx, tx, ids)
 	return all.lines, err
 }
 
-// Terms reads what prices closed billing periods. Those that are not closed are left out.
+// Terms reads the pricing terms of closed billing periods. The result omits periods that are not closed.
 func (s *Stored) Terms(ctx context.Context, tx pgx.Tx, keys []accounts.PeriodKey) (map[accounts.PeriodKey]assembly.Terms, error) {
 	closed, err := accounts.ClosedPeriods(ctx, tx, keys)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Stored) Terms(ctx context.Context, tx pgx.Tx, keys []accounts.PeriodKey
 	return s.priced(ctx, tx, closed)
 }
 
-// OpenTerms reads what prices the open billing periods of customers.
+// OpenTerms reads the pricing terms of the customers' open billing periods.
 func (s *Stored) OpenTerms(ctx context.Context, tx pgx.Tx, customers []int64) (map[accounts.PeriodKey]assembly.Terms, error) {
 	open, err := accounts.OpenPeriods(ctx, tx, customers)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Stored) OpenTerms(ctx context.Context, tx pgx.Tx, customers []int64) (m
 	return s.priced(ctx, tx, open)
 }
 
-// priced adds the plan versions of periods.
+// priced combines periods with their plan versions.
 func (s *Stored) priced(ctx context.Context, tx pgx.Tx, periods map[accounts.PeriodKey]billing.Period) (map[accounts.PeriodKey]assembly.Terms, error) {
 	var versions []accounts.VersionKey
 	for _, p := range periods {

@@ -21,27 +21,28 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// Task is one invoice that is to be assembled: a new one, a draft again, or an upcoming one.
+// Task is the assembly of one invoice: a new invoice, a stored draft or an upcoming invoice.
 type Task struct {
-	Period billing.Period  // that the invoice is of
-	Next   *billing.Period // that follows, of this chain or of the next one; nil: none
+	Period billing.Period  // the invoice's period
+	Next   *billing.Period // the next period, of this chain or the next chain; nil if no period follows
 	Result assembly.Result
-	Err    error // why it cannot be assembled, which concerns this customer only
+	Err    error // an assembly error, which concerns this customer only
 
 	c     *accounts.Customer
 	kind  string
-	at    int64 // when it is made or finalized
+	at    int64 // instant of creation or finalization
 	draft *billing.Invoice
 	in    assembly.Input
-	// fresh: charges and corrections that no invoice has taken yet go onto it.
+	// fresh reports that the invoice includes all charges and corrections that are on no invoice yet.
 	fresh bool
 	fixed []billing.Line // see assembly.Input.Fixed
-	// counted are the adjustments that lines count: of usage by their meter, of corrections by
-	// the corrected invoice, too.
+	// counted contains the adjustments that each line includes. The key of a usage line is its meter. The key
+	// of a correction also has the corrected invoice.
 	counted map[countedBy]counted
 }
 
-// PeriodTask is the invoice of a period, made at an instant. What no invoice has taken goes onto it.
+// PeriodTask returns the task for the invoice of a period, created at an instant. The invoice includes all
+// items that are on no invoice yet.
 func PeriodTask(c *accounts.Customer, line *timeline.Timeline, period *billing.Period, at int64) *Task {
 	t := &Task{c: c, kind: billing.KindPeriod, Period: *period, fresh: true, at: at}
 	if next, ok := line.Next(period); ok {
@@ -51,18 +52,18 @@ func PeriodTask(c *accounts.Customer, line *timeline.Timeline, period *billing.P
 	return t
 }
 
-// OpeningTask is the opening invoice of a customer's open period, made at an instant.
+// OpeningTask returns the task for the opening invoice of a customer's open period, created at an instant.
 func OpeningTask(c *accounts.Customer, at int64) *Task {
 	return &Task{c: c, kind: billing.KindOpening, Period: *c.Open, fresh: true, at: at}
 }
 
-// ExtraTask is the invoice of what came when billing was over, made at an instant. end is the end of the
-// chain, see accounts.ChainEnds.
+// ExtraTask returns the task for an extra invoice, created at an instant. An extra invoice contains items
+// that arrived after billing was over. end is the end of the chain, see accounts.ChainEnds.
 func ExtraTask(c *accounts.Customer, end *billing.Period, at int64) *Task {
 	return &Task{c: c, kind: billing.KindPeriod, Period: *end, fresh: true, at: at}
 }
 
-// DraftTask is a stored draft that is to be finalized at an instant.
+// DraftTask returns the task that finalizes a stored draft at an instant.
 func DraftTask(c *accounts.Customer, id string, at int64) *Task {
 	return &Task{c: c, draft: &billing.Invoice{ID: id}, at: at}
 }
@@ -72,22 +73,22 @@ func (t *Task) ofPeriod() bool { return t.kind == billing.KindPeriod && !t.Perio
 
 func (t *Task) failed() bool { return t.Err != nil }
 
-// Empty reports whether no invoice is to be made. Only a base that is due in advance makes an opening:
-// without one the invoice of the period itself takes charges and corrections.
+// Empty reports whether no invoice is needed. An opening invoice needs a base that is due in advance. Without
+// such a base, the invoice of the period itself contains the charges and corrections.
 func (t *Task) Empty() bool {
 	return t.Result.Empty || t.kind == billing.KindOpening && t.in.Terms.AdvanceBase(t.Period.BaseOf().To) == 0
 }
 
-// countedBy names a line. invoice is the corrected one, "" for a line of usage.
+// countedBy identifies a line. invoice is the corrected invoice, or "" for a usage line.
 type countedBy struct{ meter, invoice string }
 
-// counted are adjustments of a meter.
+// counted contains adjustments of a meter.
 type counted struct {
 	meter int32
 	adj   []usage.Adjustment
 }
 
-// Assemble fills in the results of tasks. Reads of one snapshot make invoices of one instant.
+// Assemble computes the invoices of tasks. All invoices show the same instant if q reads from one snapshot.
 func (is *Invoices) Assemble(ctx context.Context, q postgres.Querier, tasks []*Task) error {
 	err := is.readInputs(ctx, q, tasks)
 	if err == nil {
@@ -98,7 +99,7 @@ func (is *Invoices) Assemble(ctx context.Context, q postgres.Querier, tasks []*T
 	return err
 }
 
-// readInputs reads what tasks are computed from, with a few statements for all of them.
+// readInputs reads the inputs of tasks, with a few statements for all of them.
 func (is *Invoices) readInputs(ctx context.Context, q postgres.Querier, tasks []*Task) error {
 	if len(tasks) == 0 {
 		return nil
@@ -128,7 +129,7 @@ func (is *Invoices) readInputs(ctx context.Context, q postgres.Querier, tasks []
 	return is.readUsage(ctx, q, tasks)
 }
 
-// compute makes the invoice of what was read.
+// compute assembles the invoice from the input.
 func (t *Task) compute() {
 	if t.Result, t.Err = assembly.Assemble(t.in); t.Err != nil {
 		return
@@ -140,21 +141,21 @@ func (t *Task) compute() {
 	}
 }
 
-// holdNameless holds a draft whose seller has no name. It is finalized by itself once it has one,
-// see accounts/naming.go.
+// holdNameless holds a draft whose seller has no name. The draft is finalized automatically once the seller
+// has a name, see accounts/naming.go.
 func holdNameless(i *billing.Invoice) {
 	if i.Seller.Name == "" {
 		i.Held = strings.TrimLeft(i.Held+" "+billing.NamelessSeller(i.Seller.Key), " ")
 	}
 }
 
-// keep gives an invoice that was assembled again what its draft is known by.
+// keep copies the fields that identify a draft to the reassembled invoice.
 func keep(i, draft *billing.Invoice) {
 	i.ID, i.Of, i.OfNumber, i.MadeAt, i.FinalizeAt, i.CustomerKey = draft.ID, draft.Of, draft.OfNumber, draft.MadeAt, draft.FinalizeAt, draft.CustomerKey
 	i.PeriodStart, i.PeriodEnd, i.PlanID, i.PriceVersion = draft.PeriodStart, draft.PeriodEnd, draft.PlanID, draft.PriceVersion
 }
 
-// readTerms finds what prices the tasks' periods.
+// readTerms reads the pricing terms of the tasks' periods.
 func (is *Invoices) readTerms(ctx context.Context, q postgres.Querier, tasks []*Task) error {
 	var keys []accounts.VersionKey
 	for _, t := range tasks {
@@ -169,7 +170,7 @@ func (is *Invoices) readTerms(ctx context.Context, q postgres.Querier, tasks []*
 	}
 	for _, t := range tasks {
 		t.in.Terms = versions.Terms(&t.Period)
-		if t.Next != nil && t.Next.Chain == t.Period.Chain { // another chain has an opening
+		if t.Next != nil && t.Next.Chain == t.Period.Chain { // a new chain has an opening invoice
 			next := versions.Terms(t.Next)
 			t.in.Next = &next
 		}
@@ -226,7 +227,7 @@ func (is *Invoices) readUsage(ctx context.Context, q postgres.Querier, tasks []*
 
 const readMeterNames = `SELECT id, key, name, unit FROM meters WHERE key = ANY ($1)`
 
-// queueMeters finds what the meters of the tasks' terms are called.
+// queueMeters queues the read of the meters in the tasks' terms.
 func queueMeters(b *pgx.Batch, tasks []*Task) {
 	var keys []string
 	all := make(map[string]plans.Meter)
@@ -246,7 +247,7 @@ func queueMeters(b *pgx.Batch, tasks []*Task) {
 
 const readSellerRows = `SELECT ` + accounts.PaperColumns + ` FROM sellers WHERE key = ANY ($1)`
 
-// queueSellers finds the sellers as they are now.
+// queueSellers queues the read of the sellers in their present state.
 func queueSellers(b *pgx.Batch, tasks []*Task) {
 	of := make(map[string][]*Task)
 	for _, t := range tasks {
@@ -262,12 +263,12 @@ func queueSellers(b *pgx.Batch, tasks []*Task) {
 	}, readSellerRows, slices.Collect(maps.Keys(of)))
 }
 
-// Charges of one instant come in the order of seq.
+// readUnclaimed reads charges that are on no invoice. Charges of one instant are in the order of seq.
 const readUnclaimed = `
 	SELECT customer_id, id, description, amount_minor, currency, at FROM charges
 	WHERE customer_id = ANY ($1) AND invoice_id IS NULL ORDER BY customer_id, at, seq`
 
-// queueCharges finds the charges that no invoice has taken yet.
+// queueCharges queues the read of charges that are on no invoice yet.
 func queueCharges(b *pgx.Batch, tasks []*Task) {
 	of := freshTasks(tasks)
 	if len(of) == 0 {
@@ -281,7 +282,7 @@ func queueCharges(b *pgx.Batch, tasks []*Task) {
 	}, readUnclaimed, slices.Collect(maps.Keys(of)))
 }
 
-// queueCreditsLeft finds the credits that have something left.
+// queueCreditsLeft queues the read of credits with a remaining amount.
 func queueCreditsLeft(b *pgx.Batch, tasks []*Task) {
 	of := make(map[int64][]*Task)
 	for _, t := range tasks {
@@ -297,7 +298,8 @@ func queueCreditsLeft(b *pgx.Batch, tasks []*Task) {
 	}, creditsLeft, slices.Collect(maps.Keys(of)))
 }
 
-// queueAdvances finds the base lines of the tasks' periods that earlier invoices hold.
+// queueAdvances queues the read of base prices that earlier invoices charged in advance for the tasks'
+// periods.
 func queueAdvances(b *pgx.Batch, tasks []*Task) {
 	var of []accounts.Holder
 	for _, t := range tasks {

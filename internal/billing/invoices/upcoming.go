@@ -18,9 +18,8 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// Upcoming is the invoice of the period that runs, as if it ended at its end with the usage so
-// far. Nothing is stored. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous,
-// billing.ErrNoPeriod.
+// Upcoming returns the invoice that the running period would have at its end with the usage so far. Nothing
+// is stored. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous, billing.ErrNoPeriod.
 func (is *Invoices) Upcoming(ctx context.Context, key string) (*billing.Invoice, error) {
 	t, err := is.upcoming(ctx, key, func(context.Context, pgx.Tx, int64) error { return nil })
 	if err != nil {
@@ -29,12 +28,13 @@ func (is *Invoices) Upcoming(ctx context.Context, key string) (*billing.Invoice,
 	return &t.Result.Invoice, nil
 }
 
-// Left reads in a snapshot how many units of each meter a customer may still use before the end of the period that runs, µs.
+// Left reads how many units of each meter a customer may still use before end. It reads within a snapshot.
+// end is the end of the running period, µs.
 type Left func(ctx context.Context, tx pgx.Tx, end int64) (map[string]int64, error)
 
-// Projection is Upcoming, and the invoice that would become of it if usage went on at the pace of
-// the period so far, see assembly.Input.Projected. projected is nil where the period is too young, or
-// where that invoice would be held. Both are of one instant.
+// Projection returns the result of Upcoming, and the invoice that would result if usage continued at the
+// period's pace so far, see assembly.Input.Projected. projected is nil if the period is too young or if that
+// invoice would be held. Both invoices show the same instant.
 func (is *Invoices) Projection(ctx context.Context, key string, read Left) (soFar, projected *billing.Invoice, err error) {
 	var left map[string]int64
 	t, err := is.upcoming(ctx, key, func(ctx context.Context, tx pgx.Tx, end int64) (err error) {
@@ -56,7 +56,8 @@ func (is *Invoices) Projection(ctx context.Context, key string, read Left) (soFa
 	return soFar, &made.Invoice, nil
 }
 
-// upcoming assembles the invoice of the period that runs. look reads more of the same snapshot, with the period's end.
+// upcoming assembles the invoice of the running period. look reads more data within the same snapshot and
+// receives the period's end.
 func (is *Invoices) upcoming(ctx context.Context, key string, look func(ctx context.Context, tx pgx.Tx, end int64) error) (t *Task, err error) {
 	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		now, err := is.accounts.Now(ctx)
@@ -79,9 +80,9 @@ func (is *Invoices) upcoming(ctx context.Context, key string, look func(ctx cont
 	return t, err
 }
 
-// running finds the period that holds the present of a customer. The open one may have ended,
-// and not be closed yet. now is PostgreSQL's time. The customer is there with billing.ErrNoPeriod,
-// too, if it is billed at all.
+// running returns the period that contains the customer's present instant. The open period may have ended
+// without being closed yet. now is PostgreSQL's time. With billing.ErrNoPeriod, running still returns the
+// customer if the customer is billed at all.
 func (is *Invoices) running(ctx context.Context, q postgres.Querier, key string, now int64) (*accounts.Customer, *billing.Period, *timeline.Timeline, error) {
 	id, archived, err := accounts.Find(ctx, q, key)
 	if err != nil {
@@ -106,21 +107,20 @@ func (is *Invoices) running(ctx context.Context, q postgres.Querier, key string,
 	return c, &p, lines[id], err
 }
 
-// Running is what prices the usage of a customer at one instant: the terms of the running period,
-// and the usage line that an invoice would have of a meter.
+// Running contains the terms that price a customer's usage at one instant.
 type Running struct {
-	// View is the snapshot that all of this was read from, with the running period.
+	// View is the snapshot that all fields were read from, with the running period.
 	View quota.View
-	// Change is the number of the newest change of the customer or its clock in it, 0 where nobody
-	// bills it. Who knows an older one has to look again.
+	// Change is the newest change number of the customer or its clock in the snapshot, or 0 if the customer
+	// is not billed. A caller that knows only an older number must read again.
 	Change int64
 
-	terms *assembly.Terms // nil: it is not billed
+	terms *assembly.Terms // nil if the customer is not billed
 }
 
-// Reading runs do on what is stored of a customer at one instant. What do reads from the view
-// belongs to the same instant. Running is not Billed where the customer is not: before starts_at,
-// after ends_at, anonymous, unknown.
+// Reading runs do on the stored state of a customer at one instant. All reads of do from the view belong to
+// the same instant. Billed of the Running is false for a customer without billing: before starts_at, after
+// ends_at, anonymous or unknown.
 func (is *Invoices) Reading(ctx context.Context, key string, do func(ctx context.Context, r *Running) error) error {
 	return is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		r := &Running{View: quota.View{From: tx}}
@@ -144,7 +144,7 @@ func (is *Invoices) Reading(ctx context.Context, key string, do func(ctx context
 	})
 }
 
-// price gives a reading the terms of the running period.
+// price sets the terms of the running period.
 func (is *Invoices) price(ctx context.Context, q postgres.Querier, r *Running, p *billing.Period) error {
 	versions, err := is.accounts.Versions.Get(ctx, q, accounts.VersionsOf(p))
 	if err != nil {
@@ -158,14 +158,14 @@ func (is *Invoices) price(ctx context.Context, q postgres.Querier, r *Running, p
 // Billed reports whether the customer is billed now.
 func (r *Running) Billed() bool { return r.terms != nil }
 
-// Version is the number of the plan version that prices it.
+// Version returns the number of the plan version that prices the running period.
 func (r *Running) Version() int { return r.terms.Plan.Version }
 
-// Currency is that of its prices.
+// Currency returns the currency of the prices.
 func (r *Running) Currency() string { return r.terms.Plan.Document.Currency }
 
-// Held is what is held of a level meter in the running period, with what is held now as held to its
-// end; nil of a flow meter.
+// Held returns the level of a level meter in the running period, assuming that the present level stays until
+// the end. It returns nil for a flow meter.
 func (r *Running) Held(ctx context.Context, of model.CounterKey) (*rating.Held, error) {
 	if !model.IsLevel(of.Meter) {
 		return nil, nil
@@ -177,9 +177,9 @@ func (r *Running) Held(ctx context.Context, of model.CounterKey) (*rating.Held, 
 	return (*rating.Held)(&held[0]), nil
 }
 
-// Meter is what units of a meter cost in the running period, or what is held of a level meter (not
-// nil): the units that are included and those beyond, and the amount in minor units. amount is nil
-// where the meter has no price, or where an invoice would be held.
+// Meter returns the cost of a meter's units in the running period, or of the level in held if held is not
+// nil: the included units, the units beyond them, and the amount in minor units. amount is nil if the meter
+// has no price or if an invoice would be held.
 func (r *Running) Meter(meter plans.Meter, units int64, held *rating.Held) (included, overage int64, amount *int64, err error) {
 	if r.terms == nil {
 		return 0, 0, nil, nil

@@ -7,11 +7,12 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Cap is the last quantity n such that each quantity m ≤ n costs at most amount minor units in the
-// period s, or what no units cost where that is more. ok is false where no quantity costs more.
+// Cap returns the largest quantity n such that every quantity up to n costs at most amount minor units in the
+// period s. If even no units cost more than amount, that cost replaces amount. ok is false if no quantity
+// costs more.
 //
-// A price may fall, as at a cheaper tier of the model volume. So a larger quantity than n may be within
-// the amount again.
+// A price may fall, for example at a cheaper tier of the volume model. So a quantity above n may cost at most
+// amount, too.
 func (p *Price) Cap(amount int64, s Span) (n int64, ok bool) {
 	most := max(amount, s.Money(p.minimum))
 	if p.maximum != nil {
@@ -20,7 +21,7 @@ func (p *Price) Cap(amount int64, s Span) (n int64, ok bool) {
 			return 0, false
 		}
 	}
-	// An amount is above most where it rounds to more, so from half a minor unit on.
+	// An amount exceeds most if it rounds to more than most, which begins half a minor unit above most.
 	unit := new(big.Rat).SetFrac64(1, 2)
 	unit.Quo(unit.Add(unit, ratio(most)), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(p.exponent)), nil)))
 	over := p.model.firstOver(p, unit)
@@ -46,8 +47,8 @@ func (p *Price) overInPackages(amount *big.Rat) *big.Int {
 func (p *Price) overInGraduated(amount *big.Rat) *big.Int { return p.overInTiers(amount, true) }
 func (p *Price) overInVolume(amount *big.Rat) *big.Int    { return p.overInTiers(amount, false) }
 
-// overInTiers is firstOver of a price with tiers. sums: what the tiers below cost is added, and a tier's
-// own units are charged alone. Else all units are at the price of the tier that the last one is in.
+// overInTiers implements firstOver for a price with tiers. If sums is true, each tier charges only its own
+// units, and the cost of the lower tiers is added. Otherwise the tier of the last unit prices all units.
 func (p *Price) overInTiers(amount *big.Rat, sums bool) *big.Int {
 	left, below := new(big.Rat).Set(amount), new(big.Int)
 	for i := range p.tiers {
@@ -58,7 +59,7 @@ func (p *Price) overInTiers(amount *big.Rat, sums bool) *big.Int {
 			from = below
 		}
 		if units != nil {
-			// The first unit of the tier pays the flat price.
+			// The first unit of a tier incurs the flat price.
 			first := units.Add(units, from)
 			if least := new(big.Int).Add(below, big.NewInt(1)); first.Cmp(least) < 0 {
 				first = least
@@ -77,7 +78,8 @@ func (p *Price) overInTiers(amount *big.Rat, sums bool) *big.Int {
 	return nil
 }
 
-// unitsFor is the least number of units, 1 or more, that cost at least so much; nil: none do.
+// unitsFor returns the smallest number of units, at least 1, that costs at least amount. The result is nil if
+// no number of units does.
 func unitsFor(amount *big.Rat, price *apd.Decimal) *big.Int {
 	if amount.Sign() <= 0 {
 		return big.NewInt(1)
@@ -96,7 +98,7 @@ func unitsFor(amount *big.Rat, price *apd.Decimal) *big.Int {
 func decimal(d *apd.Decimal) *big.Rat {
 	r, ok := new(big.Rat).SetString(d.Text('f'))
 	if !ok {
-		panic("rating: a price that is no number") // Compile has read it
+		panic("rating: a price that is no number") // Compile has parsed the price
 	}
 	return r
 }

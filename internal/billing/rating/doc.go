@@ -1,11 +1,11 @@
-// Package rating owns what a price makes of a quantity: the amounts of invoice lines, their
-// cut in periods that were cut, taxes, and how an amount is written.
+// Package rating computes the cost of a quantity: the amounts of invoice lines, their proration in cut
+// periods, taxes, and the format of amounts.
 //
-// Decimal numbers are exact: a step that would round one is an error. Ratios are computed in
-// whole numbers of any size. There are no floats. A line is rounded once, half away from zero,
-// to the minor unit of its currency.
+// Decimal numbers are exact, and a step that would round one is an error. Ratios are computed in integers of
+// any size. The package uses no floats. A line is rounded once, half away from zero, to the minor unit of its
+// currency.
 //
-// The package is pure. It must never read a clock, reach the database or speak HTTP. Of quotad
-// it knows only words: those of package plans, and those of package billing for a line. It takes
-// no period, invoice or customer: who calls it says which quantity, which time and which price.
+// The package is pure. It must never read a clock, access the database or use HTTP. From quotad it uses only
+// the types of package plans, and those of package billing for a line. It handles no periods, invoices or
+// customers: its callers pass the quantity, the time and the price.
 package rating

@@ -11,18 +11,18 @@ import (
 	"quotad/internal/plans"
 )
 
-// Level is what is billed of a level meter in a period, in millionths of a unit, 0 or more.
+// Level is the billed level of a level meter in a period, in millionths of a unit, at least 0.
 type Level struct{ micro *big.Int }
 
-// Held is what a customer held of a level meter in a period [a,b): the integral over it, in
-// units · µs, the most that was held at any instant, and what was held last.
+// Held describes a customer's level of a level meter in a period [a,b): the integral of the level, in units ·
+// µs, the highest level, and the last level.
 type Held struct {
 	Integral   *big.Int
 	Peak, Last int64
 }
 
-// levels computes the level of a period for each value of plans.Price.LevelBy. A price without one is billed by
-// the average. Compile refuses a value that has no entry here.
+// levels contains the function that computes the level of a period, for each value of plans.Price.LevelBy. A
+// price without a value is billed by the average. Compile rejects a value that has no entry here.
 var levels = map[string]func(h Held, length int64) Level{
 	"":              averageOf,
 	plans.ByAverage: averageOf,
@@ -32,18 +32,18 @@ var levels = map[string]func(h Held, length int64) Level{
 
 func averageOf(h Held, length int64) Level { return Average(h.Integral, length) }
 
-// Level returns what a price bills of what was held in a period of length µs, which is above 0. An average
-// is rounded to 6 digits, half up.
+// Level returns the level that a price bills for a period of length µs, which must be above 0. An average is
+// rounded to 6 digits, half up.
 func (p *Price) Level(h Held, length int64) Level { return levels[p.levelBy](h, length) }
 
-// Average is an integral over a length, µs, as a level: rounded half up.
+// Average returns the average level for an integral over a length, µs, rounded half up.
 func Average(integral *big.Int, length int64) Level {
 	n := new(big.Int).Mul(integral, millionths)
 	n.Lsh(n, 1).Add(n, big.NewInt(length))
 	return Level{n.Quo(n, new(big.Int).Lsh(big.NewInt(length), 1))}
 }
 
-// ReadLevel reads what String wrote.
+// ReadLevel parses the output of String.
 func ReadLevel(s string) (Level, error) {
 	before, after, _ := strings.Cut(s, ".")
 	n, ok := new(big.Int).SetString(before+after, 10)
@@ -53,16 +53,16 @@ func ReadLevel(s string) (Level, error) {
 	return Level{n}, nil
 }
 
-// String is the level with 6 digits after the point: "3.500000".
+// String formats the level with 6 digits after the point: "3.500000".
 func (l Level) String() string {
 	before, after := new(big.Int).QuoRem(l.micro, millionths, new(big.Int))
 	return fmt.Sprintf("%s.%06d", before, after.Int64())
 }
 
-// Text is the level for people: "1,234.5".
+// Text formats the level for people: "1,234.5".
 func (l Level) Text() string { return Short(l.String()) }
 
-// Beyond is what a level, as String wrote it, has beyond the included units.
+// Beyond returns the part of a level beyond the included units. exact is the level in the format of String.
 func Beyond(exact string, included int64) Level {
 	level, err := ReadLevel(exact)
 	if err != nil {
@@ -74,7 +74,7 @@ func Beyond(exact string, included int64) Level {
 	return level
 }
 
-// Begun is how many packages of a size the level begins.
+// Begun returns the number of packages of a size that the level begins.
 func (l Level) Begun(size int64) int64 {
 	begun, rest := new(big.Int).QuoRem(l.micro, micro(size), new(big.Int))
 	if rest.Sign() > 0 {
@@ -83,14 +83,14 @@ func (l Level) Begun(size int64) int64 {
 	return begun.Int64()
 }
 
-// Quantity is the level rounded to units, half up.
+// Quantity returns the level rounded to units, half up.
 func (l Level) Quantity() int64 { return whole(l.micro) }
 
-// RateLevel computes the line of a level in the period s. The whole price rates it, with all included
-// units, unrounded, and held between the whole minimum and maximum. The part of that which the period is
-// of the full one is rounded once. Tiers are those of the whole price.
+// RateLevel computes the line of a level in the period s. It first rates the level by the whole price,
+// unrounded, with all included units and within the whole minimum and maximum. Then it prorates the result to
+// the period and rounds once. Tiers refer to the whole price.
 //
-// It is ErrTooLarge as Rate is.
+// Like Rate, RateLevel returns ErrTooLarge if the amount is too large.
 func (p *Price) RateLevel(l Level, s Span) (Line, error) {
 	line := Line{Included: p.included, Tiers: []TierAmount{}, level: true}
 	overage := new(big.Int).Sub(l.micro, micro(p.included))
@@ -103,7 +103,7 @@ func (p *Price) RateLevel(l Level, s Span) (Line, error) {
 		return Line{}, err
 	}
 	line.Exact = text(&exact)
-	// Both bounds are whole minor units, so a fraction of minor units is compared with them.
+	// Both bounds are whole minor units, so the amount is compared as a fraction of minor units.
 	amount, scale := minorUnits(&exact, p.exponent)
 	bound := func(minor int64) *big.Int { return new(big.Int).Mul(big.NewInt(minor), scale) }
 	if least := bound(p.minimum); amount.Cmp(least) < 0 {
@@ -128,7 +128,7 @@ func (p *Price) RateLevel(l Level, s Span) (Line, error) {
 	return line, nil
 }
 
-// minorUnits is an amount in major units as a fraction of minor units: amount/scale.
+// minorUnits converts an amount in major units to a fraction of minor units: amount/scale.
 func minorUnits(exact *apd.Decimal, exponent int) (amount, scale *big.Int) {
 	amount, scale = exact.Coeff.MathBigInt(), big.NewInt(1)
 	if shift := int64(exact.Exponent) + int64(exponent); shift >= 0 {

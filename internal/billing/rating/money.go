@@ -12,18 +12,17 @@ import (
 	"quotad/internal/plans"
 )
 
-// MaxMinor is the largest amount, in minor units, above zero or below.
+// MaxMinor is the largest absolute amount, in minor units.
 const MaxMinor int64 = 1e15 - 1
 
-// ErrTooLarge says that an amount would have 10¹⁵ minor units or more, or that a count would
-// not fit into 63 bits. An invoice that meets it is held: a draft that cannot be finalized.
+// ErrTooLarge reports an amount of 10¹⁵ minor units or more, or a count that exceeds 63 bits. An invoice with
+// this error is held: it stays a draft that cannot be finalized.
 var ErrTooLarge = errors.New("an amount of 10¹⁵ minor units or more")
 
-// Format writes an amount as a decimal number in major units: 1234 with 2 digits is "12.34", -5
-// is "-0.05". With 0 digits it has no point. exponent is the currency's, 0 to 4 (see
-// plans.Exponent).
+// Format formats an amount as a decimal number in major units: 1234 with 2 digits is "12.34", -5 is "-0.05".
+// With 0 digits the result has no point. exponent is the currency's, 0 to 4 (see plans.Exponent).
 func Format(minor int64, exponent int) string {
-	// Digits of the absolute value, which for the least int64 is a uint64 only.
+	// digits contains the absolute value, because int64 cannot represent the absolute value of its minimum.
 	digits := make([]byte, 0, 24)
 	absolute := uint64(minor)
 	if minor < 0 {
@@ -47,11 +46,11 @@ func Format(minor int64, exponent int) string {
 	return string(append(out, digits...))
 }
 
-// Minus is the minus sign that people read, U+2212.
+// Minus is the typographic minus sign, U+2212.
 const Minus = "−"
 
-// Grouped writes a decimal number for people: with a comma between each three digits before its
-// point, and a minus sign in place of its hyphen. What is not a decimal number is left as it is.
+// Grouped formats a decimal number for people, with a comma between groups of three digits before the point
+// and with Minus instead of a hyphen. It returns any other text unchanged.
 func Grouped(decimal string) string {
 	digits, negative := strings.CutPrefix(decimal, "-")
 	whole, fraction, point := strings.Cut(digits, ".")
@@ -74,17 +73,16 @@ func Grouped(decimal string) string {
 	return b.String()
 }
 
-// Short writes a decimal number that has a point for people, without zeros at its end.
+// Short formats a decimal number that contains a point for people, without trailing zeros.
 func Short(decimal string) string {
 	return Grouped(strings.TrimRight(strings.TrimRight(decimal, "0"), "."))
 }
 
-// signs are how currencies are written. The letters of documents have these; another currency is
-// written by its code.
+// signs contains the currency signs that the fonts of documents include. Other currencies are written by
+// their codes.
 var signs = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥"}
 
-// Money writes a decimal number of major units for people, with its currency: "−€1,234.56",
-// "CHF 0.05".
+// Money formats a decimal number of major units for people, with its currency: "−€1,234.56", "CHF 0.05".
 func Money(decimal, currency string) string {
 	sign, ok := signs[currency]
 	if !ok {
@@ -97,10 +95,10 @@ func Money(decimal, currency string) string {
 	return sign + text
 }
 
-// Sum adds amounts, such as those of lines to a subtotal. It is ErrTooLarge where the sum, or
-// one of the amounts, is beyond MaxMinor.
+// Sum adds amounts, such as lines to a subtotal. It returns ErrTooLarge if the sum or an amount exceeds
+// MaxMinor.
 func Sum(minor ...int64) (int64, error) {
-	sum := new(big.Int) // so that it does not depend on the order whether the way is too long
+	sum := new(big.Int) // an overflow on the way must not depend on the order
 	for _, m := range minor {
 		if tooLarge(m) {
 			return 0, ErrTooLarge
@@ -113,14 +111,14 @@ func Sum(minor ...int64) (int64, error) {
 	return sum.Int64(), nil
 }
 
-// Lift is the amount of a plan's line `minimum`: what the base and the usage lines of a period,
-// together amount minor units, lack of minimum; 0 where they lack nothing. minimum is the
-// plan's, cut by Span.Money.
+// Lift returns the amount of a `minimum` line: the difference between minimum and amount, or 0 if amount
+// reaches the minimum. amount is the sum of the base and the usage lines of a period. minimum is the plan's,
+// prorated by Span.Money.
 func Lift(amount, minimum int64) int64 { return max(0, minimum-amount) }
 
 func tooLarge(minor int64) bool { return minor > MaxMinor || minor < -MaxMinor }
 
-// mulDiv is a·b/c in whole numbers, and what remains, for a ≥ 0 and 0 ≤ b ≤ c, c > 0: so the
+// mulDiv returns the integer quotient and the remainder of a·b/c, for a ≥ 0, 0 ≤ b ≤ c and c > 0. So the
 // quotient is at most a. The product may need 126 bits.
 func mulDiv(a, b, c int64) (quotient, remainder int64) {
 	product := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
@@ -137,18 +135,17 @@ func mulDivRounded(a, b, c int64) int64 {
 	return quotient
 }
 
-// Span is a full billing period [Start, End) and the part of it [From, To) that is billed, in
-// µs since the Unix epoch: Start < End, Start ≤ From ≤ To ≤ End. The zero Span is a whole
-// period.
+// Span is a full billing period [Start, End) with its billed part [From, To), in µs since the Unix epoch:
+// Start < End, Start ≤ From ≤ To ≤ End. The zero Span is a whole period.
 //
-// The amounts of parts that follow each other add up to that of the full period, since each
-// is a difference of two points: P(To) − P(From).
+// The amounts of adjacent parts add up to the amount of the full period, because each amount is a difference
+// P(To) − P(From).
 type Span struct{ Start, End, From, To int64 }
 
-// Money is the part of an amount of the full period, in minor units, that belongs to the span:
-// P(To) − P(From), where P(t) = minor·(t−Start)/(End−Start), rounded half away from zero. minor
-// is 0 … MaxMinor. Base prices, minimums and maximums are cut by it. What of a base is given
-// back is the Money of the unused span, with its sign changed.
+// Money returns the share of the span in an amount of the full period, in minor units. The share is P(To) −
+// P(From), with P(t) = minor·(t−Start)/(End−Start) rounded half away from zero. minor is 0 … MaxMinor. Money
+// prorates base prices, minimums and maximums. A refund of unused base is the negative Money of the unused
+// span.
 func (s Span) Money(minor int64) int64 {
 	if s.whole() || minor == 0 {
 		return minor
@@ -156,8 +153,8 @@ func (s Span) Money(minor int64) int64 {
 	return mulDivRounded(minor, s.until(s.To), s.length()) - mulDivRounded(minor, s.until(s.From), s.length())
 }
 
-// Units is the part of a number of units of the full period that belongs to the span, as Money
-// but rounded down at both points. units is 0 or more. Included units are cut by it.
+// Units returns the share of the span in a number of units of the full period. Units works like Money but
+// rounds down at both points. units is 0 or more. Units prorates included units.
 func (s Span) Units(units int64) int64 {
 	if s.whole() || units == 0 {
 		return units
@@ -171,18 +168,18 @@ func (s Span) whole() bool { return s.From == s.Start && s.To == s.End }
 
 func (s Span) length() int64 { return s.End - s.Start }
 
-// until is how much of the full period has passed at t, which is taken into the period.
+// until returns the time of the full period that has elapsed at t. If t lies outside the period, the nearest
+// end counts.
 func (s Span) until(t int64) int64 { return min(max(t, s.Start), s.End) - s.Start }
 
-// The most digits of a minor unit in ISO 4217.
+// maxExponent is the maximum number of digits of a minor unit in ISO 4217.
 const maxExponent = 4
 
-// precision has room for every amount: a price has 27 digits at most, a quantity 19, a price
-// 100 tiers, and a flat price adds one digit more.
+// precision suffices for every amount. A price has at most 27 digits, a quantity 19 and a price 100 tiers,
+// and a flat price adds one digit.
 const precision = 64
 
-// exactly computes, and refuses to round: a result with more digits than there is room for is
-// an error.
+// exactly is the context of exact arithmetic. A result that needs rounding is an error.
 var exactly = apd.Context{
 	Precision:   precision,
 	MaxExponent: apd.MaxExponent,
@@ -191,7 +188,8 @@ var exactly = apd.Context{
 	Traps:       apd.DefaultTraps | apd.Inexact | apd.Rounded,
 }
 
-// roundly rounds half away from zero, which apd calls half up. Each line is rounded by it once.
+// roundly is the context that rounds half away from zero, which apd calls half up. Each line is rounded with
+// it once.
 var roundly = apd.Context{
 	Precision:   precision,
 	MaxExponent: apd.MaxExponent,
@@ -200,7 +198,7 @@ var roundly = apd.Context{
 	Traps:       apd.DefaultTraps,
 }
 
-// parse reads an amount in major units, as plans checked it.
+// parse parses an amount in major units that package plans has checked.
 func parse(into *apd.Decimal, s string) error {
 	if _, _, err := exactly.SetString(into, s); err != nil {
 		return fmt.Errorf("the price %q: %w", plans.Shorten(s), err)
@@ -208,22 +206,22 @@ func parse(into *apd.Decimal, s string) error {
 	return nil
 }
 
-// millionths are those of a unit.
+// millionths is the number of millionths in a unit.
 var millionths = big.NewInt(1e6)
 
-// micro is a number of units in millionths of one.
+// micro converts units to millionths.
 func micro(units int64) *big.Int {
 	n := big.NewInt(units)
 	return n.Mul(n, millionths)
 }
 
-// whole is a number of millionths in units, 0 or more, rounded half up.
+// whole converts millionths, at least 0, to units, rounded half up.
 func whole(micro *big.Int) int64 {
 	n := new(big.Int).Add(micro, big.NewInt(500_000))
 	return n.Quo(n, millionths).Int64()
 }
 
-// times is price·n, with n ≥ 0 in millionths.
+// times sets into to price·n, with n ≥ 0 in millionths.
 func times(into, price *apd.Decimal, n *big.Int) error {
 	factor := apd.Decimal{Exponent: -6}
 	factor.Coeff.SetMathBigInt(n)
@@ -231,14 +229,14 @@ func times(into, price *apd.Decimal, n *big.Int) error {
 	return err
 }
 
-// add is sum + term, in sum.
+// add sets sum to sum + term.
 func add(sum, term *apd.Decimal) error {
 	_, err := exactly.Add(sum, sum, term)
 	return err
 }
 
-// toMinor rounds an amount in major units to minor ones. What is too large for any invoice is
-// MaxMinor + 1.
+// toMinor rounds an amount in major units to minor units. If the amount is too large for any invoice, the
+// result is MaxMinor + 1.
 func toMinor(exact *apd.Decimal, exponent int) (int64, error) {
 	var rounded apd.Decimal
 	if _, err := roundly.Quantize(&rounded, exact, -int32(exponent)); err != nil {
@@ -250,7 +248,7 @@ func toMinor(exact *apd.Decimal, exponent int) (int64, error) {
 	return min(rounded.Coeff.Int64(), MaxMinor+1), nil
 }
 
-// text writes an amount without zeros at its end and without an exponent: "10", "0.05".
+// text formats an amount without trailing zeros and without an exponent: "10", "0.05".
 func text(d *apd.Decimal) string {
 	var reduced apd.Decimal
 	reduced.Reduce(d)

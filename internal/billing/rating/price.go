@@ -12,41 +12,43 @@ import (
 	"quotad/internal/plans"
 )
 
-// Price is a price of a plan, or a customer's own, read once: Compile it and keep it. It is not
-// changed, so any number of goroutines may use it.
+// Price is a parsed price of a plan or of a customer. Compile a price once and keep the result. A Price is
+// immutable, so any number of goroutines may use it.
 type Price struct {
 	model    *priceModel
-	levelBy  string // plans.ByAverage, ByPeak or ByLast of a level meter
+	levelBy  string // plans.ByAverage, ByPeak or ByLast for a level meter
 	priced   billing.Priced
-	unit     apd.Decimal // per_unit: of a unit; package: of a package
-	size     int64       // of a package
+	unit     apd.Decimal // of a unit for per_unit, of a package for package
+	size     int64       // units in a package
 	tiers    []tier
 	included int64
 	minimum  int64
-	maximum  *int64 // nil: none
+	maximum  *int64 // nil without a maximum
 	exponent int
 }
 
 type tier struct {
-	upTo *int64 // as it is shown; nil: the last tier
+	upTo *int64 // as shown; nil for the last tier
 	end  int64  // the last unit of the tier
 	unit apd.Decimal
 	flat apd.Decimal
 
-	unitPrice string  // as the price says it
-	flatPrice *string // nil: none
+	unitPrice string  // as written in the price
+	flatPrice *string // nil without a flat price
 }
 
-// priceModel is what a price model charges. Which fields it takes is in package plans.
+// priceModel contains the functions of a price model. Package plans defines the fields of each model.
 type priceModel struct {
-	// charge computes the exact amount of an overage in millionths of a unit, and its tiers. A part of a
-	// unit costs its part, begins a package, and is in the tier that holds it.
+	// charge computes the exact amount and the tiers of an overage in millionths of a unit. A part of a unit
+	// costs its part, begins a package, and belongs to the tier that contains it.
 	charge func(p *Price, line *Line, overage *big.Int, exact *apd.Decimal) error
-	// firstOver is the least overage, 1 or more, that costs at least so much, in major units; nil: none does.
+	// firstOver returns the smallest overage, at least 1, that costs at least amount in major units. It
+	// returns nil if no overage does.
 	firstOver func(p *Price, amount *big.Rat) *big.Int
 }
 
-// priceModels are those of plans.PriceModels. per_unit is a package of one unit, of which parts cost their part.
+// priceModels contains the models of plans.PriceModels. per_unit is a package of one unit that charges
+// fractions of a unit.
 var priceModels = map[string]*priceModel{
 	"per_unit":  {(*Price).chargeUnits, (*Price).overInPackages},
 	"package":   {(*Price).chargePackages, (*Price).overInPackages},
@@ -54,9 +56,8 @@ var priceModels = map[string]*priceModel{
 	"volume":    {(*Price).chargeVolume, (*Price).overInVolume},
 }
 
-// Compile reads a price. exponent is how many digits the minor unit of its currency has, 0 to
-// 4 (see plans.Exponent). The error is that of plans.CheckPrice, for a price that no plan may
-// have; the price's meter does not count.
+// Compile parses a price. exponent is the number of digits of the currency's minor unit, 0 to 4 (see
+// plans.Exponent). For an invalid price, the error is that of plans.CheckPrice. The price's meter is ignored.
 func Compile(p plans.Price, exponent int) (*Price, error) {
 	if exponent < 0 || exponent > maxExponent {
 		return nil, fmt.Errorf("a currency of %d digits", exponent)
@@ -118,42 +119,42 @@ func compileTier(from *plans.Tier) (t tier, err error) {
 	return t, err
 }
 
-// Line is what a price makes of the quantity of a period.
+// Line is the result of rating a period's quantity.
 type Line struct {
-	Included    int64        // free units of the period, cut as the period is
-	Overage     int64        // units beyond them, 0 or more; what is charged
-	Tiers       []TierAmount // the tiers that units fall in; empty, not nil, without any
-	Exact       string       // the amount in major units, neither rounded nor held: "4.938"
-	Applied     string       // billing.AppliedMinimum or billing.AppliedMaximum, if that one moved the rounded amount
-	AmountMinor int64        // rounded, and held between minimum and maximum; 0 … MaxMinor
-	WholeMinor  *int64       // the minimum or maximum that was applied, of a full period; nil: neither was
-	level       bool         // it is of a level
+	Included    int64        // the period's included units, prorated like the period
+	Overage     int64        // units beyond the included ones, at least 0; these are charged
+	Tiers       []TierAmount // the tiers with units; empty, not nil, without tiers
+	Exact       string       // amount in major units before rounding and bounds: "4.938"
+	Applied     string       // billing.AppliedMinimum or billing.AppliedMaximum, if that bound changed the rounded amount
+	AmountMinor int64        // rounded, and within minimum and maximum; 0 … MaxMinor
+	WholeMinor  *int64       // the applied minimum or maximum of a full period; nil if no bound applied
+	level       bool         // the line is of a level meter
 }
 
-// LevelBy says which level of a period is priced, as plans.Price has it. It is empty for a meter that
-// counts what passes.
+// LevelBy returns the kind of level that the price bills, as in plans.Price. The result is "" for a flow
+// meter.
 func (p *Price) LevelBy() string { return p.levelBy }
 
-// Priced is what units cost. It is the same for any quantity.
+// Priced returns the price of the units, which is the same for any quantity.
 func (p *Price) Priced() billing.Priced { return p.priced }
 
-// TierAmount is what one tier adds to a line. Those of a line add up to its overage and to its
-// exact amount.
+// TierAmount contains the units and the amount of one tier in a line. The tiers of a line add up to its
+// overage and to its exact amount.
 type TierAmount struct {
-	UpTo      *int64        `json:"up_to"`      // of the price, counted after the included units; nil: the last tier
-	Quantity  billing.Units `json:"quantity"`   // units in the tier; of a level with 6 digits
-	Amount    string        `json:"amount"`     // in major units, exact, the tier's flat price in it
-	UnitPrice string        `json:"unit_price"` // of the tier, in major units
-	FlatPrice *string       `json:"flat_price"` // nil: none
+	UpTo      *int64        `json:"up_to"`      // end of the tier in the price, after the included units; nil for the last tier
+	Quantity  billing.Units `json:"quantity"`   // units in the tier; with 6 digits for a level
+	Amount    string        `json:"amount"`     // exact amount in major units, including the flat price
+	UnitPrice string        `json:"unit_price"` // the tier's price in major units
+	FlatPrice *string       `json:"flat_price"` // nil without a flat price
 }
 
-// Rate computes the line of a quantity: the units of a meter in the period s. A quantity below
-// 0 is rated as 0. Included units, minimum and maximum are cut as the period was; packages and
-// tiers are not. The maximum counts where the rounding of a cut leaves it below the minimum.
+// Rate computes the line of a quantity of units in the period s. A quantity below 0 is rated as 0. Included
+// units, minimum and maximum are prorated like the period; packages and tiers are not. If rounding leaves the
+// prorated maximum below the minimum, the maximum applies.
 //
-// It is ErrTooLarge where the amount would have 10¹⁵ minor units or more; the line then has all
-// but its AmountMinor. A quantity of math.MaxInt64 is rated as any other. Whoever knows that
-// its count is full has to hold the invoice.
+// Rate returns ErrTooLarge if the amount would have 10¹⁵ minor units or more, with a line that lacks only its
+// AmountMinor. A quantity of math.MaxInt64 is rated like any other. A caller that knows that its count is
+// saturated must hold the invoice.
 func (p *Price) Rate(quantity int64, s Span) (Line, error) {
 	line := Line{Included: s.Units(p.included), Tiers: []TierAmount{}}
 	line.Overage = max(0, max(0, quantity)-line.Included)
@@ -175,8 +176,8 @@ func (p *Price) Rate(quantity int64, s Span) (Line, error) {
 	return line, nil
 }
 
-// hold holds an amount between minimum and maximum, and says which of them moved it: the minimum
-// lifts, the maximum lowers, also where the rounding of a cut leaves the maximum below the minimum.
+// hold limits an amount to minimum and maximum, and returns the bound that changed the amount. If rounding
+// leaves the prorated maximum below the minimum, the maximum applies.
 func (p *Price) hold(amount int64, s Span) (held int64, applied string) {
 	held = max(amount, s.Money(p.minimum))
 	if p.maximum != nil {
@@ -191,7 +192,7 @@ func (p *Price) hold(amount int64, s Span) (held int64, applied string) {
 	return held, ""
 }
 
-// applied returns the whole minimum or maximum that was applied.
+// applied returns the minimum or maximum of a full period that was applied, or nil if none was.
 func (p *Price) applied(which string) *int64 {
 	switch which {
 	case billing.AppliedMinimum:
@@ -202,10 +203,10 @@ func (p *Price) applied(which string) *int64 {
 	return nil
 }
 
-// Correction computes a line `correction`: Rate, with the amount R(quantity) − billed in minor units.
-// s is the period that is corrected, p the price it was billed by, quantity what it should
-// have been billed for. billed is what its line and earlier corrections came to. noted is what credit
-// notes took of them: no more than the rest is given back. It is ErrTooLarge as Rate is.
+// Correction computes a `correction` line: the line of Rate with the amount R(quantity) − billed in minor
+// units. s is the corrected period, p the price that billed it, and quantity the correct quantity. billed is
+// the amount of the period's line and earlier corrections. noted is the part of billed that credit notes
+// credited, and limits the amount given back to the rest. Like Rate, Correction may return ErrTooLarge.
 func (p *Price) Correction(quantity, billed, noted int64, s Span) (Line, error) {
 	corrected, err := p.Rate(quantity, s)
 	if err != nil {
@@ -215,12 +216,12 @@ func (p *Price) Correction(quantity, billed, noted int64, s Span) (Line, error) 
 	return corrected, nil
 }
 
-// chargeUnits charges each unit alike.
+// chargeUnits charges all units at the same price.
 func (p *Price) chargeUnits(_ *Line, overage *big.Int, exact *apd.Decimal) error {
 	return times(exact, &p.unit, overage)
 }
 
-// chargePackages charges each package that is begun.
+// chargePackages charges each package that has begun.
 func (p *Price) chargePackages(_ *Line, overage *big.Int, exact *apd.Decimal) error {
 	begun, rest := new(big.Int).QuoRem(overage, micro(p.size), new(big.Int))
 	if rest.Sign() > 0 {
@@ -250,8 +251,8 @@ func (p *Price) chargeGraduated(line *Line, overage *big.Int, exact *apd.Decimal
 	return nil
 }
 
-// chargeVolume charges all units at the price of the tier that the last of them falls in. No
-// unit falls in none.
+// chargeVolume charges all units at the price of the tier that contains the last unit. An overage of 0 is in
+// no tier.
 func (p *Price) chargeVolume(line *Line, overage *big.Int, exact *apd.Decimal) error {
 	if overage.Sign() == 0 {
 		return nil
@@ -261,7 +262,7 @@ func (p *Price) chargeVolume(line *Line, overage *big.Int, exact *apd.Decimal) e
 			return t.charge(line, exact, overage)
 		}
 	}
-	return nil // the last tier has no end
+	return nil // unreachable: the last tier has no end
 }
 
 // charge adds units of the tier to the line and to exact.
@@ -277,7 +278,7 @@ func (t *tier) charge(line *Line, exact *apd.Decimal, units *big.Int) error {
 	return add(exact, &amount)
 }
 
-// units writes units of a tier, in millionths.
+// units formats units of a tier, given in millionths.
 func (l *Line) units(micro *big.Int) billing.Units {
 	if l.level {
 		return billing.Units(Level{micro}.String())

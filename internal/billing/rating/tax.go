@@ -11,26 +11,26 @@ import (
 type Tax struct {
 	Name      string `json:"name"`
 	Percent   string `json:"percent"`   // see ValidPercent
-	Inclusive bool   `json:"inclusive"` // prices hold the tax already
+	Inclusive bool   `json:"inclusive"` // prices include the tax
 }
 
-// What NewTaxes refuses.
+// Errors of NewTaxes.
 var (
 	ErrPercent    = errors.New("a tax rate " + PercentRule)
 	ErrMixedTaxes = errors.New("taxes must be all inclusive or all exclusive")
 )
 
-// PercentRule is the text about a percent that ValidPercent refuses.
+// PercentRule is the error text for a percent that ValidPercent rejects.
 const PercentRule = `must be a decimal between "0" and "100" with at most 6 digits after the point, such as "8.875"`
 
-// A percent is kept as a whole number of millionths of a percent, so hundred of them are 100 %.
+// A percent is stored as an integer number of millionths of a percent, so 100 % equals hundred.
 const (
 	percentFraction       = 6
 	hundred         int64 = 100_000_000
 )
 
-// ValidPercent reports whether s may be the percent of a tax: a decimal number from 0 to 100
-// without sign or exponent, at most 3 digits before the point and 6 after it.
+// ValidPercent reports whether s is a valid tax percent: a decimal number from 0 to 100 without sign or
+// exponent, with at most 3 digits before the point and 6 after it.
 func ValidPercent(s string) bool {
 	_, ok := parsePercent(s)
 	return ok
@@ -46,8 +46,8 @@ func parsePercent(s string) (millionths int64, ok bool) {
 	return int64(n), err == nil && int64(n) <= hundred
 }
 
-// Taxes are the rates of a customer, read once. A nil *Taxes has none. They are not changed, so
-// any number of goroutines may use them.
+// Taxes contains a customer's parsed tax rates. A nil *Taxes has no rates. Taxes are immutable, so any number
+// of goroutines may use them.
 type Taxes struct {
 	list      []Tax
 	percents  []int64 // of list
@@ -55,8 +55,8 @@ type Taxes struct {
 	inclusive bool
 }
 
-// NewTaxes reads the rates of a customer, in their order. It is ErrPercent for a percent that
-// ValidPercent refuses, and ErrMixedTaxes where some are inclusive and some are not.
+// NewTaxes parses the rates of a customer, in their order. It returns ErrPercent for a percent that
+// ValidPercent rejects, and ErrMixedTaxes if inclusive and exclusive rates are mixed.
 func NewTaxes(list []Tax) (*Taxes, error) {
 	t := &Taxes{list: append([]Tax{}, list...)}
 	for i, tax := range list {
@@ -74,27 +74,27 @@ func NewTaxes(list []Tax) (*Taxes, error) {
 	return t, nil
 }
 
-// TaxAmount is what one rate makes of a subtotal, in minor units.
+// TaxAmount is the tax of one rate on a subtotal, in minor units.
 type TaxAmount struct {
 	Name      string `json:"name"`
-	Percent   string `json:"percent"`    // as it was written
-	BaseMinor int64  `json:"base_minor"` // the subtotal; of an inclusive rate the net in it
+	Percent   string `json:"percent"`    // as written in the rate
+	BaseMinor int64  `json:"base_minor"` // the subtotal; for an inclusive rate, its net part
 	TaxMinor  int64  `json:"tax_minor"`
 }
 
 // Taxed is a subtotal with its taxes, all in minor units.
 type Taxed struct {
 	SubtotalMinor int64
-	Taxes         []TaxAmount // a rate each, in their order; empty, not nil, without rates
-	TaxMinor      int64       // Σ Taxes
-	TotalMinor    int64       // inclusive: the subtotal; exclusive: with the tax
+	Taxes         []TaxAmount // one entry for each rate, in order; empty, not nil, without rates
+	TaxMinor      int64       // sum of Taxes
+	TotalMinor    int64       // the subtotal, plus the tax if the rates are exclusive
 }
 
-// On computes the taxes on a subtotal. An exclusive rate is subtotal·percent, rounded half away
-// from zero. With inclusive rates the net is subtotal/(1+Σ rates), rounded likewise, and the
-// rest is divided among them by largest remainder, ties to the earlier. A negative subtotal is
-// taxed as its absolute value, with the sign changed. It is ErrTooLarge where the subtotal or
-// the total is beyond MaxMinor.
+// On computes the taxes on a subtotal. For an exclusive rate the tax is subtotal·percent, rounded half away
+// from zero. For inclusive rates the net is subtotal/(1+Σ rates), rounded in the same way. The difference is
+// divided among the rates by largest remainder, with ties to the earlier rate. A negative subtotal is taxed
+// by its absolute value, and the signs are changed. On returns ErrTooLarge if the subtotal or the total
+// exceeds MaxMinor.
 func (t *Taxes) On(subtotal int64) (Taxed, error) {
 	if tooLarge(subtotal) {
 		return Taxed{}, ErrTooLarge
@@ -132,7 +132,7 @@ func (t *Taxes) exclusiveOn(subtotal, _ int64) []int64 {
 	return taxes
 }
 
-// inclusiveIn divides what is not net by largest remainder.
+// inclusiveIn divides the difference between gross and net among the rates by largest remainder.
 func (t *Taxes) inclusiveIn(gross, net int64) []int64 {
 	rest := gross - net
 	taxes, remainders := make([]int64, len(t.percents)), make([]int64, len(t.percents))
@@ -144,7 +144,7 @@ func (t *Taxes) inclusiveIn(gross, net int64) []int64 {
 		taxes[i], remainders[i] = mulDiv(rest, percent, t.sum)
 		left -= taxes[i]
 	}
-	for ; left > 0; left-- { // less than one for each rate
+	for ; left > 0; left-- { // left is below the number of rates
 		largest := 0
 		for i := range remainders {
 			if remainders[i] > remainders[largest] {
@@ -157,10 +157,10 @@ func (t *Taxes) inclusiveIn(gross, net int64) []int64 {
 	return taxes
 }
 
-// CreditNote is the sums of a credit note as they stand on it, negative or 0. credited is what
-// earlier notes took from the lines of the invoice, now what this one takes, in minor units, 0
-// or more; t are the invoice's rates. A tax is T(credited + now) − T(credited), so notes over a
-// whole invoice add up to its tax. It is ErrTooLarge as On is.
+// CreditNote returns the sums of a credit note, which are negative or 0. credited is the amount of earlier
+// notes on the invoice's lines, and now the amount of this note, both in minor units and at least 0. t
+// contains the invoice's rates. A tax is T(credited + now) − T(credited), so the notes of a whole invoice add
+// up to its tax. Like On, CreditNote may return ErrTooLarge.
 func (t *Taxes) CreditNote(credited, now int64) (Taxed, error) {
 	if tooLarge(credited) || tooLarge(now) {
 		return Taxed{}, ErrTooLarge

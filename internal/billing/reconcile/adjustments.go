@@ -14,27 +14,28 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// counted is a line of usage or a correction, and what there is of its hours: what the engine has,
-// what invoices took of it, and the queue.
+// counted is a usage line or correction with the data of its hours: the usage in the engine, the adjustments
+// on invoices, and the adjustments in the queue.
 type counted struct {
 	lineRef
 	booked usage.Sum
-	held   *rating.Held // of a level meter
+	held   *rating.Held // set for level meters
 	taken  []taken
 	queued []usage.Key
 }
 
-// taken is an adjustment as an invoice took it.
+// taken is an adjustment in the form in which an invoice has stored it.
 type taken struct {
 	usage.Key
 	invoice string
-	void    bool // the invoice is
+	void    bool // the invoice is void
 	at      int64
 	cost    int64
 	reason  string
 }
 
-// $1 customers, $2 meters, $3–$4 the hours of each.
+// selectTaken reads the adjustments on invoices. Its parameters are the customers ($1), the meters ($2), and
+// the hours of each ($3–$4).
 const selectTaken = `
 	SELECT w.n, l.hour, l.key, l.invoice_id::text, k.status = 'void', l.at, l.cost, l.reason
 	FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS w (customer, meter, start_at, end_at, n), LATERAL (
@@ -46,7 +47,7 @@ const selectQueued = `
 	FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS w (customer, meter, start_at, end_at, n), LATERAL (
 		SELECT * FROM open_adjustments WHERE customer = w.customer AND hour >= w.start_at AND hour < w.end_at AND meter = w.meter OFFSET 0) q`
 
-// count reads what there is of the hours of lines, but for those of which months were taken out.
+// count reads usage and adjustments for the hours of the lines. It skips lines of archived months.
 func (p *page) count(ctx context.Context) error {
 	archive, err := usage.ReadArchive(ctx, p.tx)
 	if err != nil {
@@ -99,7 +100,7 @@ func (p *page) count(ctx context.Context) error {
 	return err
 }
 
-// held reads what was held, for lines of level meters. spans are those of the counted lines.
+// held reads the levels for lines of level meters. spans contains the span of each element of p.counted.
 func (p *page) held(ctx context.Context, spans []usage.Span) error {
 	var of []usage.Span
 	var places []int
@@ -118,8 +119,8 @@ func (p *page) held(ctx context.Context, spans []usage.Span) error {
 	return err
 }
 
-// takenBy are the adjustments of the line's hours, as the engine has them, that some invoices took,
-// and all others.
+// takenBy splits the engine's adjustments in the line's hours. The first result contains the adjustments that
+// the function which selects by their invoices, and the second result contains the others.
 func (c *counted) takenBy(which func(t *taken) bool) (these, others []usage.Adjustment) {
 	keys := make(map[usage.Key]bool)
 	for n := range c.taken {
@@ -137,8 +138,8 @@ func (c *counted) takenBy(which func(t *taken) bool) (these, others []usage.Adju
 	return these, others
 }
 
-// quantity is what the line should say. A line of usage is the sum of its hours and of the adjustments
-// that its invoice took, a correction that of adjustments alone.
+// quantity returns the expected quantity of the line. A usage line is the sum of its hours and of the
+// adjustments on its invoice. A correction is the sum of adjustments only.
 func (c *counted) quantity() int64 {
 	mine, others := c.takenBy(func(t *taken) bool { return t.invoice == c.i.ID })
 	if c.l.Kind == billing.LineUsage {
@@ -154,8 +155,8 @@ func costs(all []usage.Adjustment) (sum int64) {
 	return sum
 }
 
-// copies checks that invoices took adjustments of a line's hours as the engine has them. Invoices that
-// correct the line are among those.
+// copies checks that invoices have stored adjustments of the line's hours exactly as the engine has them.
+// This includes invoices that correct the line.
 func (p *page) copies(context.Context) error {
 	for n := range p.counted {
 		c := &p.counted[n]
@@ -180,8 +181,8 @@ func (p *page) copies(context.Context) error {
 	return nil
 }
 
-// waits checks that each adjustment of a final line of usage is on an invoice or in the queue, and not
-// in both. Whatever becomes of an adjustment is one transaction.
+// waits checks that each adjustment of a final usage line is either on an invoice or in the queue. Every
+// change of an adjustment's place is one transaction.
 func (p *page) waits(c *counted) {
 	queued := make(map[usage.Key]bool, len(c.queued))
 	for _, key := range c.queued {

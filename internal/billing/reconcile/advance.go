@@ -10,14 +10,15 @@ import (
 	"quotad/internal/billing/accounts"
 )
 
-// ahead is a base line in advance, and the period that it is of.
+// ahead is a line that charges a base price in advance, with the period of that base price.
 type ahead struct {
 	lineRef
 	of accounts.PeriodKey
 }
 
-// aheads are the base lines in advance of the page's invoices: that of an opening, and of another
-// invoice that of the period that follows. What a void one held is written off.
+// aheads returns the lines of base in advance on the page's invoices. On an opening invoice, the base is for
+// its own period; on any other invoice, it is for the next period. Void invoices are skipped, because their
+// base was written off.
 func (p *page) aheads() (all []ahead) {
 	for _, r := range p.lines(billing.LineBase) {
 		of := periodOf(r.i)
@@ -29,16 +30,16 @@ func (p *page) aheads() (all []ahead) {
 		case r.l.From >= r.i.PeriodEnd && !own.Period.BaseGoesOn():
 			of.N++
 		default:
-			continue // it is of its own period, see assembly.Terms.Rerate
+			continue // a base of its own period, see assembly.Terms.Rerate
 		}
 		all = append(all, ahead{r, of})
 	}
 	return all
 }
 
-// advance checks that a base in advance is what the terms of its period make of it. The period is
-// closed since, or open. A change at the period's start may have replaced the terms: then the
-// period's own invoice gives the base back.
+// advance checks that a base in advance equals the result of its period's terms. The period is either closed
+// by now or open. If a change at the period's start has replaced the terms, the check does not apply, because
+// the period's own invoice gives the base back.
 func (p *page) advance(ctx context.Context) error {
 	all := p.aheads()
 	if len(all) == 0 {
@@ -56,7 +57,7 @@ func (p *page) advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var other []ahead // than their terms make of them
+	var other []ahead // lines that differ from the result of their terms
 	for _, a := range all {
 		t, there := terms[a.of]
 		if !there {
@@ -81,13 +82,13 @@ func (p *page) advance(ctx context.Context) error {
 	return err
 }
 
-// Terms that were written at the start of a period, or later, and count from there on.
+// selectReplaced finds terms that apply from a period's start and were written at that start or later.
 const selectReplaced = `
 	SELECT w.n FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w (customer, start_at, n)
 	WHERE EXISTS (SELECT FROM customer_terms t WHERE t.customer_id = w.customer AND t.from_at = w.start_at AND t.limits_at >= w.start_at
 		AND t.how NOT IN ('period_end', 'base_end'))`
 
-// replaced tells, by their places, of which base lines the terms may have been replaced.
+// replaced returns the indexes of base lines whose terms may have been replaced.
 func (p *page) replaced(ctx context.Context, of []ahead) (map[int]bool, error) {
 	all := make(map[int]bool, len(of))
 	if len(of) == 0 {

@@ -10,7 +10,7 @@ import (
 	"quotad/internal/quota/upkeep"
 )
 
-// walkStored checks, for each counter, that it was judged under a change that there is.
+// walkStored checks, for each counter, that the change under which the counter was judged exists.
 func (r *Reconciler) walkStored(ctx context.Context, found *findings) error {
 	w := walk[upkeep.Stored]{
 		r: r, rows: "counters", checks: []string{ChangesExist}, next: upkeep.NextStored,

@@ -12,9 +12,9 @@ import (
 
 const selectKnown = `SELECT id FROM customers WHERE id = ANY ($1)`
 
-// walkCharged checks, for each customer's meter, that what was charged is what was booked, and so is what a
-// cap counts. Archived customers count. Of one that was forgotten only the usage stays, and its counters go a
-// while after it: there is nothing to hold the usage against.
+// walkCharged checks, for each customer's meter, that the charged units equal the booked units, and that a
+// cap counts the booked units. Archived customers are checked, too. Forgotten customers are skipped, because
+// only their usage remains and their counters are deleted a while later.
 func (r *Reconciler) walkCharged(ctx context.Context, found *findings) error {
 	w := walk[upkeep.Charged]{
 		r: r, rows: "counters", checks: []string{ChargedIsBooked, CapsCountBooked}, next: upkeep.NextCharged,
@@ -54,7 +54,7 @@ func (r *Reconciler) walkCharged(ctx context.Context, found *findings) error {
 	return w.run(ctx, upkeep.BeforeCharged, found)
 }
 
-// known are those of customers that there are.
+// known returns the rows of customers that exist.
 func known(ctx context.Context, tx pgx.Tx, bad []wrong[upkeep.Charged]) ([]wrong[upkeep.Charged], error) {
 	if len(bad) == 0 {
 		return nil, nil

@@ -12,9 +12,9 @@ import (
 	"quotad/internal/plans"
 )
 
-// The corrected line of a correction, and the units of it that other invoices corrected. Of some
-// nobody knows any more whether they counted when this one was made: those of invoices that became
-// void, those that were made at the same instant, and those of reissues.
+// selectCorrected reads the corrected line of each correction, and the units that other invoices corrected.
+// For some of these units it is unknown whether they counted when the correction was created: units on void
+// invoices, units corrected at the same instant, and units on reissues.
 const selectCorrected = `
 	SELECT w.n, i.chain, i.n, l.quantity, o.units, o.void OR o.reissue OR o.made_at = s.made_at OR s."of" IS NOT NULL, o.made_at < s.made_at
 	FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS w (invoice, corrected, meter, n)
@@ -30,19 +30,19 @@ const selectCorrected = `
 		GROUP BY k.id) o ON true
 	ORDER BY w.n`
 
-// maxUncertain bounds the corrections that may or may not have counted. With more of them, what a
-// correction started from cannot be found out.
+// maxUncertain is the maximum number of earlier corrections for which it is unknown whether they counted.
+// With more, the starting quantity of a correction cannot be determined.
 const maxUncertain = 8
 
-// corrected is what a correction may have started from.
+// corrected contains the possible starting quantities of a correction.
 type corrected struct {
 	period    accounts.PeriodKey
-	quantity  int64 // the line's, and all corrections before
+	quantity  int64 // of the line and all earlier corrections
 	uncertain []int64
 }
 
-// corrections checks that a correction is R(q+Δ) − R(q), by the prices of the corrected period, and
-// that q is what was billed before. It gives back less where credit notes had taken a part already.
+// corrections checks that a correction is R(q+Δ) − R(q) by the prices of the corrected period, and that q is
+// the quantity billed before. A correction gives back less if credit notes had credited a part already.
 func (p *page) corrections(ctx context.Context) error {
 	lines := p.lines(billing.LineCorrection)
 	if len(lines) == 0 {
@@ -60,7 +60,7 @@ func (p *page) corrections(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var other []recorrected // than R(q+Δ) − R(q)
+	var other []recorrected // lines that differ from R(q+Δ) − R(q)
 	for n, r := range lines {
 		e := Disagreement{Meter: r.l.Meter}.on(r.l.From)
 		c, known := of[n]
@@ -86,7 +86,7 @@ func (p *page) corrections(ctx context.Context) error {
 	return p.noted(ctx, other)
 }
 
-// correctedBy finds what each correction started from, by its place.
+// correctedBy returns the starting quantities of each correction, by its index.
 func (p *page) correctedBy(ctx context.Context, lines []lineRef) (map[int]corrected, error) {
 	var ids, of, meters []string
 	for _, r := range lines {
@@ -121,7 +121,7 @@ func (c *corrected) startsAt(before int64) bool {
 	return len(c.uncertain) > maxUncertain || slices.Contains(sumsWith(c.quantity, c.uncertain), before)
 }
 
-// sumsWith are a sum, and what it comes to with any of some others.
+// sumsWith returns sum plus each possible subset of others.
 func sumsWith(sum int64, others []int64) []int64 {
 	all := []int64{sum}
 	for _, other := range others {

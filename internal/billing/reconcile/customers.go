@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// nextCustomers lists customers that are to be billed.
+// nextCustomers lists customers that must be billed.
 const nextCustomers = `SELECT id FROM customers WHERE id > $1 AND NOT anonymous ORDER BY id LIMIT $2`
 
-// walkCustomers checks the periods, the units and the credits of each customer.
+// walkCustomers checks the periods, the units, the credits and the terms of each customer.
 func (r *Reconciler) walkCustomers(ctx context.Context, found *findings) error {
 	w := walk[int64]{
 		r: r, rows: "customers", checks: []string{PeriodsAreChained, UnitsAreBilled, CreditsAddUp, PeriodsCanClose, TermsAgree},
@@ -34,12 +34,12 @@ func (r *Reconciler) walkCustomers(ctx context.Context, found *findings) error {
 	return w.run(ctx, 0, found)
 }
 
-// wrongCustomers reads what disagrees of customers. Each row of the statement is read into into,
-// whose first place is id.
+// wrongCustomers reads disagreements of customers. It scans each row of the statement into into, whose first
+// element must be id.
 func wrongCustomers(ctx context.Context, tx pgx.Tx, check string, id *int64, into []any, example func(e Disagreement) Disagreement, statement string,
 	ids []int64,
 ) (bad []wrong[int64], err error) {
-	rows, _ := tx.Query(ctx, statement, ids) // a failed Query is the error of ForEachRow
+	rows, _ := tx.Query(ctx, statement, ids) // ForEachRow returns the error of a failed Query
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		bad = append(bad, wrong[int64]{*id, check, example(Disagreement{customer: *id})})
 		return nil
@@ -52,7 +52,7 @@ const selectNotBilled = `
 	WHERE NOT c.anonymous AND (NOT EXISTS (SELECT FROM open_periods o WHERE o.customer_id = w.id)
 		OR NOT EXISTS (SELECT FROM billing_accounts a WHERE a.customer_id = w.id))`
 
-// notBilled finds customers whose billing nobody will ever look at.
+// notBilled finds customers that the billing worker can never process.
 func notBilled(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], error) {
 	var id int64
 	return wrongCustomers(ctx, tx, PeriodsAreChained, &id, []any{&id}, func(e Disagreement) Disagreement {
@@ -60,8 +60,9 @@ func notBilled(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], err
 	}, selectNotBilled, ids)
 }
 
-// A period begins where the one before it in its chain ended. The first of a chain comes after all
-// earlier ones. The open period is the last of all; without one, its place in the chain is known.
+// selectBroken finds gaps in chains. A period must begin at the end of the period before it in its chain. The
+// first period of a chain must follow all earlier chains. The open period must be the last one; without an
+// open period, the row still contains the next position in the chain.
 const selectBroken = `
 	SELECT customer_id, chain, n, start_at, CASE WHEN chain_before = chain THEN n_before ELSE -1 END, end_before FROM (
 		SELECT *, lag(chain) OVER w AS chain_before, lag(n) OVER w AS n_before, lag(end_at) OVER w AS end_before FROM (
@@ -93,7 +94,7 @@ func brokenChains(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], 
 	}, selectBroken, ids)
 }
 
-// A period that has a price has an invoice, if only a void one.
+// selectWithoutInvoice finds periods that have a price but no invoice, not even a void one.
 const selectWithoutInvoice = `
 	SELECT p.customer_id, p.start_at FROM periods p
 	JOIN plan_versions v ON v.plan_id = p.plan_id AND v.version = p.version
@@ -108,8 +109,9 @@ func withoutInvoice(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64]
 	}, selectWithoutInvoice, ids)
 }
 
-// What is left of a credit is the sum of its entries. What was granted is the credit's amount, so
-// granted = applied − returned + expired + withdrawn + left.
+// selectBadCredits finds credits whose remaining amount differs from the sum of the entries, or whose amount
+// differs from the granted sum. For a correct credit, granted = applied − returned + expired + withdrawn +
+// left.
 const selectBadCredits = `
 	SELECT c.customer_id, c.id, c.amount_minor, c.left_minor, e.granted, e.sum, e.signs FROM credits c, LATERAL (
 		SELECT coalesce(sum(amount_minor) FILTER (WHERE kind = 'granted'), 0)::bigint AS granted, coalesce(sum(amount_minor), 0)::bigint AS sum,
@@ -146,7 +148,8 @@ func blocked(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], error
 	}, selectBlocked, ids)
 }
 
-// The columns of a customer are its newest terms that do not wait.
+// selectOtherTerms finds customers whose plan, version, timezone or anchor differs from the newest terms that
+// are not pending.
 const selectOtherTerms = `
 	SELECT c.id FROM unnest($1::bigint[]) AS w (id) JOIN customers c ON c.id = w.id
 	LEFT JOIN LATERAL (
@@ -155,7 +158,7 @@ const selectOtherTerms = `
 	WHERE NOT c.anonymous AND (t.plan_id, t.joined_version, t.pinned_version, t.timezone, t.billing_anchor)
 		IS DISTINCT FROM (c.plan_id, c.joined_version, c.pinned_version, c.timezone, c.billing_anchor)`
 
-// otherTerms finds customers that are limited by other terms than those that price their periods.
+// otherTerms finds customers whose limits and prices follow different terms.
 func otherTerms(ctx context.Context, tx pgx.Tx, ids []int64) ([]wrong[int64], error) {
 	var id int64
 	return wrongCustomers(ctx, tx, TermsAgree, &id, []any{&id}, func(e Disagreement) Disagreement {

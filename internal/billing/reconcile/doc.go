@@ -1,10 +1,10 @@
-// Package reconcile proves that the books agree: what was charged, booked, rated, billed and paid.
+// Package reconcile verifies that the books agree: the charged, booked, rated, billed and paid amounts.
 //
-// It walks over all rows of a kind, a page at a time, in the order of their key. Each page is
-// looked at in one short snapshot of its own. Whatever changes many rows together does so in one
-// transaction, so what belongs together is in a snapshot together, however busy the database is.
-// What disagrees is looked at again in a new snapshot, and told only if it still does.
+// The package reads all rows of a kind in pages, in the order of their keys. Each page is checked in one
+// short snapshot of its own. Every change of related rows is one transaction, so a snapshot always contains
+// related rows together, however busy the database is. A row that disagrees is checked again in a new
+// snapshot, and reported only if it still disagrees.
 //
-// It only reads. It must never put anything right, hold a transaction open for longer than half
-// a second, or keep more than a page in memory.
+// The package only reads. It must never repair data, keep a transaction open for longer than half a second,
+// or keep more than a page in memory.
 package reconcile

@@ -8,8 +8,8 @@ import (
 	"quotad/internal/billing/invoices"
 )
 
-// givenBack checks that no more was given back of a line than it came to with its corrections. A line
-// of a void invoice came to nothing, and a correction is told of with the line that it corrects.
+// givenBack checks that the amount given back for a line does not exceed the line with its corrections. A
+// line of a void invoice counts as 0. A correction is reported with the corrected line.
 func (p *page) givenBack(ctx context.Context) error {
 	stands, err := p.stored.Standings(ctx, p.tx, p.ids)
 	if err != nil {
@@ -29,7 +29,7 @@ func (p *page) givenBack(ctx context.Context) error {
 			if i.Status == billing.StatusVoid {
 				came = 0
 			}
-			if back > came && (back > 0 || l.Kind == billing.LineUsage) { // other lines may be below 0
+			if back > came && (back > 0 || l.Kind == billing.LineUsage) { // other lines may be negative
 				p.tell(GivenBackOnce, i, Disagreement{Meter: l.Meter}.on(l.From).differs(came, back, fmt.Sprintf(
 					"Line %d, %s: later invoices and credit notes gave back more than the line and its corrections came to.", l.N, l.Kind)))
 			}

@@ -16,15 +16,15 @@ import (
 	"quotad/internal/plans"
 )
 
-// nextInvoices lists invoices that are final. Drafts are assembled again whenever they are read. They
-// come in the order of the key: a text in its place would have all of them sorted for each page.
+// nextInvoices lists final invoices. Drafts are skipped, because they are reassembled at each read. The order
+// uses the column id, because an order by the text of the id would sort all invoices for each page.
 const nextInvoices = `
 	SELECT i.id::text FROM invoices i WHERE i.id > $1::uuid AND i.status <> 'draft' ORDER BY i.id LIMIT $2`
 
 const noInvoice = "00000000-0000-0000-0000-000000000000"
 
-// walkInvoices checks each final invoice: its lines against usage and prices, its totals, its
-// number and its digest.
+// walkInvoices checks each final invoice: its lines against usage and prices, its totals, its number and its
+// digest.
 func (r *Reconciler) walkInvoices(ctx context.Context, found *findings) error {
 	w := walk[string]{
 		r: r, rows: "invoices", checks: []string{
@@ -43,18 +43,18 @@ func (r *Reconciler) walkInvoices(ctx context.Context, found *findings) error {
 	return w.run(ctx, noInvoice, found)
 }
 
-// page is some invoices, and what is known of them, at one instant.
+// page contains some invoices with their related data at one instant.
 type page struct {
 	tx       pgx.Tx
 	stored   *invoices.Stored
 	ids      []string
 	invoices []*billing.Invoice
-	terms    map[accounts.PeriodKey]assembly.Terms // of the invoices' own periods
-	counted  []counted                             // lines of usage, and corrections
+	terms    map[accounts.PeriodKey]assembly.Terms // terms of the invoices' own periods
+	counted  []counted                             // usage lines and corrections
 	bad      []wrong[string]
 }
 
-// look makes all checks of the page.
+// look runs all checks of the page.
 func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	if p.invoices, err = p.stored.Invoices(ctx, p.tx, p.ids); err != nil {
 		return nil, err
@@ -83,19 +83,19 @@ func periodOf(i *billing.Invoice) accounts.PeriodKey {
 	return accounts.PeriodKey{Customer: i.Customer, Chain: i.Chain, N: i.N}
 }
 
-// tell notes that a check does not hold for an invoice.
+// tell records that a check failed for an invoice.
 func (p *page) tell(check string, i *billing.Invoice, e Disagreement) {
 	e.customer, e.Invoice, e.Number = i.Customer, i.ID, i.Number
 	p.bad = append(p.bad, wrong[string]{i.ID, check, e})
 }
 
-// lineRef is a line of an invoice of the page.
+// lineRef is a line of an invoice on the page.
 type lineRef struct {
 	i *billing.Invoice
 	l *billing.Line
 }
 
-// lines are the lines of a kind, of all invoices but credit notes.
+// lines returns the lines of the given kinds on all invoices except credit notes.
 func (p *page) lines(kinds ...string) (all []lineRef) {
 	for _, i := range p.invoices {
 		for n := range i.Lines {
@@ -109,7 +109,7 @@ func (p *page) lines(kinds ...string) (all []lineRef) {
 	return all
 }
 
-// usage checks that quantities are what was used and adjusted. An archived customer's last hour may
+// usage checks that quantities equal the usage and its adjustments. The last hour of an archived customer may
 // still be in its counter.
 func (p *page) usage(context.Context) error {
 	for n := range p.counted {
@@ -124,11 +124,11 @@ func (p *page) usage(context.Context) error {
 	return nil
 }
 
-// level checks that a line of a level meter bills what was held, by the price of its period.
+// level checks that a line of a level meter bills the level held, by the price of its period.
 func (p *page) level(c *counted) {
 	terms, closed := p.terms[periodOf(c.i)]
 	if !closed {
-		return // see rated
+		return // rated reports it
 	}
 	line, _, err := terms.HeldLine(plans.Meter{Key: c.l.Meter}, *c.held)
 	if err != nil && !errors.Is(err, rating.ErrTooLarge) || line.Level != c.l.Level {
@@ -137,7 +137,7 @@ func (p *page) level(c *counted) {
 	}
 }
 
-// rated checks that the lines of periods are what their prices make of the quantities.
+// rated checks that the lines of periods equal the results of their prices.
 func (p *page) rated(context.Context) error {
 	for _, i := range p.invoices {
 		if i.Kind != billing.KindPeriod {
@@ -170,7 +170,7 @@ func (p *page) rated(context.Context) error {
 	return nil
 }
 
-// extra checks that an invoice of no period bills nothing of one.
+// extra checks that an extra invoice bills nothing that belongs to a period.
 func (p *page) extra(i *billing.Invoice) {
 	if i.PeriodStart != i.PeriodEnd {
 		p.tell(RatedIsBilled, i, Disagreement{}.on(i.PeriodStart).says("The invoice is of no billing period, and says that it is of some time."))
@@ -182,15 +182,15 @@ func (p *page) extra(i *billing.Invoice) {
 	}
 }
 
-// The number before each one is given, too, but for one that the series was told to go on with. That
-// the seller's next number is the one after the last, see walkSellers.
+// selectGaps finds invoices whose preceding number is unassigned. An admin may have skipped to a number,
+// which is no gap. walkSellers checks that the seller's next number follows the last one.
 const selectGaps = `
 	SELECT i.id::text, i.seller, i.series, i.number FROM invoices i
 	WHERE i.id = ANY ($1::uuid[]) AND (i.number IS NULL OR i.number > 1
 		AND NOT EXISTS (SELECT FROM invoices b WHERE b.seller = i.seller AND b.series = i.series AND b.prefix = i.prefix AND b.number = i.number - 1)
 		AND NOT EXISTS (SELECT FROM seller_skips k WHERE k.seller = i.seller AND k.series = i.series AND k.prefix = i.prefix AND k.number = i.number))`
 
-// numbers checks that no number before one is missing.
+// numbers checks that no invoice lacks the number before its own.
 func (p *page) numbers(ctx context.Context) error {
 	byID := make(map[string]*billing.Invoice, len(p.invoices))
 	for _, i := range p.invoices {
@@ -216,7 +216,7 @@ func (p *page) numbers(ctx context.Context) error {
 	return err
 }
 
-// digests checks that invoices say what they said when they became final.
+// digests checks that the contents of invoices have not changed since finalization.
 func (p *page) digests(context.Context) error {
 	for _, i := range p.invoices {
 		digest, err := assembly.Digest(i)

@@ -10,13 +10,13 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// pricedMeters are the meters that have a price in the period p of the plan version v.
+// pricedMeters joins the meters that have a price in the period p of the plan version v.
 const pricedMeters = `
 	LATERAL (SELECT x->>'meter' AS key FROM jsonb_array_elements(v.document->'prices') x UNION SELECT jsonb_object_keys(p.prices)) priced
 	JOIN meters m ON m.key = priced.key`
 
-// Meters that have a price in a closed period, and no line on its invoice. A period whose invoice is
-// void is written off. One without any invoice is told by withoutInvoice.
+// selectUnlisted finds meters that have a price in a closed period but no line on its invoice. A period with
+// a void invoice is written off. withoutInvoice reports a period without any invoice.
 const selectUnlisted = `
 	SELECT p.customer_id, m.id, p.start_at, p.end_at
 	FROM periods p JOIN plan_versions v ON v.plan_id = p.plan_id AND v.version = p.version
@@ -25,18 +25,19 @@ const selectUnlisted = `
 	WHERE p.customer_id = ANY ($1)
 	  AND NOT EXISTS (SELECT FROM invoice_lines l WHERE l.invoice_id = i.id AND l.kind = 'usage' AND l.meter = m.key)`
 
-// The meters of the last period of customers whose billing was ended by archiving, and that end.
+// selectArchived reads customers whose billing ended by archiving: the priced meters of their last period,
+// and the end of that period.
 const selectArchived = `
 	SELECT p.customer_id, m.id, p.end_at, 9223372036854775807::bigint
 	FROM billing_accounts a JOIN periods p ON p.customer_id = a.customer_id AND p.end_at = a.archived_end
 	JOIN plan_versions v ON v.plan_id = p.plan_id AND v.version = p.version,` + pricedMeters + `
 	WHERE a.customer_id = ANY ($1) AND a.archived_end IS NOT NULL`
 
-// lost finds units of meters with a price that no invoice will ever have. Those of lines are held
-// against their hours by usage_is_billed.
+// lost finds units of priced meters that no invoice will ever contain. The check usage_is_billed compares the
+// units of lines with their hours.
 //
-// After an end that was written by PUT …/billing units may be booked that are free. After archiving
-// nobody uses anything, so what is booked there was used before.
+// After an end written by PUT …/billing, units may be booked that are free. After archiving no new usage is
+// possible, so units booked there were used before.
 func lost(ctx context.Context, tx pgx.Tx, ids []int64) (bad []wrong[int64], err error) {
 	for _, statement := range []string{selectUnlisted, selectArchived} {
 		rows, _ := tx.Query(ctx, statement, ids)
@@ -61,8 +62,8 @@ func lost(ctx context.Context, tx pgx.Tx, ids []int64) (bad []wrong[int64], err 
 	return bad, nil
 }
 
-// lostOf says what is lost of the units of a span; "" where nothing is. archived: the span begins at
-// the end of an archived customer. Adjustments that are made of later hours are never billed.
+// lostOf describes the lost units of a span, or returns "" if none are lost. If archived is true, the span
+// begins at the end of an archived customer's billing. Adjustments of later hours are never billed.
 func lostOf(s *usage.Sum, archived bool) string {
 	used := s.Before(s.Adjustments)
 	switch {

@@ -15,11 +15,11 @@ import (
 // recorrected is a correction that is computed again.
 type recorrected struct {
 	lineRef
-	terms  assembly.Terms // of the corrected period
+	terms  assembly.Terms // terms of the corrected period
 	amount int64
 }
 
-// from is the line of the correction after the corrected line came to billed, and credit notes took noted.
+// from returns the correction line computed from the amount billed before and the amount on credit notes.
 func (c *recorrected) from(billed, noted int64) (billing.Line, error) {
 	line, _, err := assembly.CorrectionLine(assembly.Correction{
 		Meter: c.l.Meter, Of: c.terms, OfInvoice: c.l.OfInvoice, Counted: c.l.Before.Quantity, Now: c.l.Before.Quantity + c.l.Quantity,
@@ -28,9 +28,9 @@ func (c *recorrected) from(billed, noted int64) (billing.Line, error) {
 	return line, err
 }
 
-// What a corrected line and its other corrections came to, and what credit notes took of these, in
-// their order. certain: it counted when the correction was made. As with quantities, of some nobody
-// knows any more.
+// selectNoted reads the amounts of a corrected line and of its other corrections, and the credit notes on
+// them in their order. certain means that an amount counted when the correction was created. As with
+// quantities, this is unknown for some amounts.
 const selectNoted = `
 	SELECT w.n, false AS note, l.amount_minor, true AS certain, 0 AS at
 	FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS w (invoice, corrected, meter, n)
@@ -50,8 +50,8 @@ const selectNoted = `
 	JOIN invoices k ON k.id = y.invoice_id
 	ORDER BY 1, 5, 3`
 
-// noted checks corrections of lines that credit notes had taken a part of: max(R(q+Δ), notes) less
-// what the line came to.
+// noted checks corrections of lines that credit notes had credited in part. The amount must be max(R(q+Δ),
+// notes) less the amount billed before.
 func (p *page) noted(ctx context.Context, of []recorrected) error {
 	if len(of) == 0 {
 		return nil
@@ -88,8 +88,8 @@ func (p *page) noted(ctx context.Context, of []recorrected) error {
 	return nil
 }
 
-// mayBe reports whether the correction may have started from any of some amounts, after some of the
-// notes, which came one after another.
+// mayBe reports whether one of the billed amounts explains the correction, together with the first of the
+// notes up to any point.
 func (c *recorrected) mayBe(billed, notes []int64) bool {
 	noted := int64(0)
 	for n := range len(notes) + 1 {

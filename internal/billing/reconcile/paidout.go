@@ -8,8 +8,8 @@ import (
 	"quotad/internal/billing"
 )
 
-// What credit notes of an invoice paid out, or made credits of, and what credits of kind paid have paid of
-// it. Entries of applied are below 0.
+// selectPaidOut reads the amounts that an invoice's credit notes paid out or carried over to credits, and the
+// amounts that credits of kind paid have paid. Applied entries are negative.
 const selectPaidOut = `
 	SELECT w.id::text,
 		coalesce((SELECT sum(m.outside_minor + m.carried_minor) FROM note_money m WHERE m.invoice_id = w.id), 0)::bigint,
@@ -21,8 +21,8 @@ const selectPaidOut = `
 			) e JOIN credits c ON c.customer_id = e.customer_id AND c.id = e.credit_id AND c.kind = 'paid'), 0)::bigint
 	FROM unnest($1::uuid[]) AS w (id)`
 
-// paidOut checks that credit notes of an invoice paid out no more than was paid in, by payments and by
-// credits that were paid for. What was reversed counts: a note may have paid it out before.
+// paidOut checks that the credit notes of an invoice paid out no more than was paid in by payments and paid
+// credits. Reversed payments count, because a note may have paid them out before.
 func (p *page) paidOut(ctx context.Context) error {
 	of := make(map[string]*billing.Invoice, len(p.invoices))
 	for _, i := range p.invoices {

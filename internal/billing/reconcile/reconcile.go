@@ -16,35 +16,35 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// Options configure a Reconciler. Both are required.
+// Options configures a Reconciler. Pool and Stopwatch are required.
 type Options struct {
-	// Pool reads. A replica's will do.
+	// Pool is used for reads only, so it may connect to a replica.
 	Pool *pgxpool.Pool
-	// Stopwatch shows the time since some moment, and never steps.
+	// Stopwatch returns the time elapsed since a fixed moment, from a clock that never steps.
 	Stopwatch func() time.Duration
-	// Page bounds a transaction, and each statement in it has a ninth less: while a snapshot is open,
-	// counters are not pruned. 0 means 450 ms.
+	// Page is the time limit of a transaction, because counters are not pruned while a snapshot is open. Each
+	// statement in it has a limit shorter by a ninth. If Page is 0, the limit is 450 ms.
 	Page time.Duration
 }
 
-// Reconciler checks the books of one database. It is safe for concurrent use; it works on one run
-// at a time.
+// Reconciler checks the books of one database. It is safe for concurrent use, but only one run is possible at
+// a time.
 type Reconciler struct {
 	pool      *pgxpool.Pool
 	stopwatch func() time.Duration
 	page      time.Duration
 	stored    *invoices.Stored
-	running   chan struct{} // one element while a run is under way
+	running   chan struct{} // contains one element during a run
 }
 
-// New returns a reconciler. It starts nothing.
+// New returns a reconciler. The reconciler does nothing until Run is called.
 func New(o Options) *Reconciler {
 	return &Reconciler{pool: o.Pool, stopwatch: o.Stopwatch, page: cmp.Or(o.Page, defaultPage), stored: invoices.NewStored(), running: make(chan struct{}, 1)}
 }
 
-// Run makes all checks. It takes as long as it needs, so ctx should have a deadline. Errors:
-// billing.ErrReconciling while another run is under way, billing.ErrReconcileTime where ctx ended
-// first, and those of store.Classify.
+// Run runs all checks. Run has no time limit of its own, so ctx should have a deadline. Errors:
+// billing.ErrReconciling during another run, billing.ErrReconcileTime if ctx ended first, and the errors of
+// store.Classify.
 func (r *Reconciler) Run(ctx context.Context) (*Report, error) {
 	select {
 	case r.running <- struct{}{}:
@@ -75,7 +75,7 @@ func (r *Reconciler) Run(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// findings is a report that grows.
+// findings collects the results of a run.
 type findings struct{ of map[string]*Check }
 
 func newFindings() *findings {
@@ -86,7 +86,7 @@ func newFindings() *findings {
 	return f
 }
 
-// add tells of a row for which a check does not hold.
+// add records a row for which a check failed.
 func (f *findings) add(check string, e Disagreement) {
 	c := f.of[check]
 	if c.Rows++; len(c.Examples) < maxExamples {

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The checks, in the order of the report.
+// Checks, in the order of the report.
 const (
 	ChargedIsBooked   = "charged_is_booked"
 	CapsCountBooked   = "caps_count_booked"
@@ -33,28 +33,28 @@ const (
 	ChangesExist      = "changes_exist"
 )
 
-// checks are all of them.
+// checks contains all checks.
 var checks = []string{
 	ChargedIsBooked, CapsCountBooked, UsageIsBilled, UnitsAreBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch,
 	AllIsClaimed,
 	GivenBackOnce, DueIsSettled, PaidOutIsPaidIn, CreditsAddUp, PeriodsCanClose, TermsAgree, ChangesExist,
 }
 
-// Report is what a run found, in the words of client.Report.
+// Report is the result of a run, in the format of client.Report.
 type Report struct {
 	OK       bool      `json:"ok"`
 	Checks   []Check   `json:"checks"`
-	Archived *Archived `json:"archived,omitempty"` // nil: no month was taken out
+	Archived *Archived `json:"archived,omitempty"` // nil if no month was archived
 }
 
-// Archived is what was taken out of the database. What was charged is held against the sums of it. Lines
-// of usage, and corrections, of that time cannot be held against hours any more.
+// Archived describes the months that were moved out of the database. Charged units are compared with the sums
+// of these months. Usage lines and corrections of these months can no longer be compared with hours.
 type Archived struct {
 	Before time.Time `json:"before"`
 	Months int       `json:"months"`
 }
 
-// Check is one thing that must hold for all rows of a kind.
+// Check is the result of one condition that must be true for all rows of a kind.
 type Check struct {
 	Name     string         `json:"name"`
 	Checked  int64          `json:"checked"`
@@ -62,7 +62,7 @@ type Check struct {
 	Examples []Disagreement `json:"examples"`
 }
 
-// Disagreement is a row for which a check does not hold. Fields that do not apply are zero.
+// Disagreement is a row for which a check failed. Fields that do not apply are zero.
 type Disagreement struct {
 	Customer string     `json:"customer,omitempty"`
 	Meter    string     `json:"meter,omitempty"`
@@ -75,25 +75,25 @@ type Disagreement struct {
 	Found    *int64     `json:"found,omitempty"`
 
 	customer int64 // id
-	meter    int32 // id, where Meter is not known
+	meter    int32 // id, used if Meter is unknown
 }
 
-// maxExamples bounds what is listed of a check.
+// maxExamples is the maximum number of examples of a check.
 const maxExamples = 10
 
-// differs is an example of two numbers that should be equal.
+// differs returns a copy of e with an expected and a found number.
 func (e Disagreement) differs(expected, found int64, detail string) Disagreement {
 	e.Expected, e.Found, e.Detail = &expected, &found, detail
 	return e
 }
 
-// says is an example of something else.
+// says returns a copy of e with a text.
 func (e Disagreement) says(detail string) Disagreement {
 	e.Detail = detail
 	return e
 }
 
-// on is an example at an instant, µs.
+// on returns a copy of e with an instant, given in µs.
 func (e Disagreement) on(at int64) Disagreement {
 	t := time.UnixMicro(at).UTC()
 	e.At = &t
@@ -105,7 +105,7 @@ const (
 	selectMeterKeys    = `SELECT id, key FROM meters WHERE id = ANY ($1::bigint[])`
 )
 
-// name puts keys in place of ids. An id that has no key stays an id.
+// name replaces ids with keys. An id without a key is shown as an id.
 func (r *Report) name(ctx context.Context, tx pgx.Tx) error {
 	customers, meters := make(map[int64]string), make(map[int64]string)
 	for _, e := range r.examples() {

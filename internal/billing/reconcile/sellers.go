@@ -9,7 +9,8 @@ import (
 
 const nextSellers = `SELECT key FROM sellers WHERE key > $1 ORDER BY key LIMIT $2`
 
-// The next number of a series follows the last that was given, or is the one to go on with.
+// selectSellers reads the next number of each series with its expected value: the number after the last
+// assigned number, or the number to which an admin skipped.
 const selectSellers = `
 	SELECT s.key, w.series, w.prefix, w.next, greatest(
 		coalesce((SELECT max(i.number) FROM invoices i WHERE i.seller = s.key AND i.series = w.series AND i.prefix = w.prefix), 0) + 1,

@@ -9,8 +9,8 @@ import (
 	"quotad/internal/billing"
 )
 
-// What credits paid by payments of kind credits, and whether the invoice is among the unpaid ones. Entries
-// of applied are below 0.
+// selectSettled reads the amounts of credits in payments of kind credits, and whether the invoice is in
+// unpaid_invoices. Applied entries are negative.
 const selectSettled = `
 	SELECT w.id::text, p.n, p.applied, p.returned, EXISTS (SELECT FROM unpaid_invoices u WHERE u.invoice_id = w.id) FROM unnest($1::uuid[]) AS w (id)
 	LEFT JOIN LATERAL (
@@ -18,11 +18,11 @@ const selectSettled = `
 			coalesce(sum(e.amount_minor) FILTER (WHERE e.kind = 'returned' AND e.invoice_id IS NULL), 0)::bigint AS returned
 		FROM credit_entries e WHERE e.paid_invoice = w.id AND e.paid_n IS NOT NULL GROUP BY e.paid_n) p ON true`
 
-// ofCredits is what entries of credits say of a payment.
+// ofCredits is the sum of a payment's credit entries.
 type ofCredits struct{ applied, returned int64 }
 
-// settled checks that what is due of an invoice is what credit notes took of it, what was paid and what
-// is open.
+// settled checks that the amount due of an invoice is the sum of its credit notes, its payments and its open
+// amount.
 func (p *page) settled(ctx context.Context) error {
 	unpaid, entries := make(map[string]bool), make(map[string]map[int]ofCredits)
 	var id string
@@ -56,7 +56,7 @@ func (p *page) settled(ctx context.Context) error {
 	return nil
 }
 
-// due checks that the status says what is open.
+// due checks that the status agrees with the open amount.
 func (p *page) due(i *billing.Invoice) {
 	rest := i.RestMinor()
 	switch {
@@ -70,7 +70,7 @@ func (p *page) due(i *billing.Invoice) {
 	}
 }
 
-// byCredits checks that payments by credits are what entries of credits say.
+// byCredits checks that payments by credits equal the entries of the credits.
 func (p *page) byCredits(i *billing.Invoice, entries map[int]ofCredits) {
 	for n := range i.Payments {
 		paid := &i.Payments[n]

@@ -11,8 +11,8 @@ import (
 	"quotad/internal/billing/rating"
 )
 
-// What credits an invoice took, gave back and left, what credit notes took of it, and the charges
-// that are on it. Entries of applied are below 0, notes as well.
+// selectPaid reads the credits that an invoice used, returned and granted, the credit notes on it, and its
+// charges. Applied entries and credit notes are negative.
 const selectPaid = `
 	SELECT w.id::text, e.applied, e.returned, e.granted, n.subtotal, n.tax, n.total,
 		coalesce((SELECT sum(c.amount_minor) FROM charges c WHERE c.invoice_id = w.id), 0)::bigint
@@ -27,7 +27,7 @@ const selectPaid = `
 			coalesce(-sum(total_minor), 0)::bigint AS total
 		FROM invoices WHERE of = w.id AND kind = 'credit_note') n`
 
-// paid is what selectPaid reads of an invoice.
+// paid is a row of selectPaid.
 type paid struct{ applied, returned, granted, subtotal, tax, total, charges int64 }
 
 // totals checks that the sums of invoices follow from their lines.
@@ -58,14 +58,14 @@ func (p *page) totals(ctx context.Context) error {
 	return nil
 }
 
-// sums are the sums of one invoice.
+// sums contains the sums of one invoice.
 type sums struct {
 	p  *page
 	i  *billing.Invoice
 	of paid
 }
 
-// equal tells of two amounts that should be equal.
+// equal reports a failed check if two amounts differ.
 func (s *sums) equal(expected, found int64, detail string) {
 	if expected != found {
 		s.p.tell(LinesAreTotals, s.i, Disagreement{}.differs(expected, found, detail))
@@ -80,7 +80,7 @@ func (s *sums) subtotal() {
 	s.equal(sum, s.i.SubtotalMinor, "The subtotal is not the sum of the lines.")
 }
 
-// charges checks that each charge is a line. Those of a void invoice went elsewhere.
+// charges checks that each charge is a line. The charges of a void invoice are on another invoice.
 func (s *sums) charges() {
 	sum := int64(0)
 	for n := range s.i.Lines {
@@ -93,7 +93,7 @@ func (s *sums) charges() {
 	}
 }
 
-// rates are the invoice's taxes as they were when it became final.
+// rates returns the invoice's taxes as of its finalization.
 func (s *sums) rates() (*rating.Taxes, error) {
 	return rating.NewTaxes(assembly.RatesIn(s.i))
 }
@@ -116,7 +116,7 @@ func (s *sums) taxes() {
 	s.equal(taxed.TotalMinor, s.i.TotalMinor, "The total is not the subtotal with its tax.")
 }
 
-// credits checks what credits paid, and what the invoice left.
+// credits checks the credits that the invoice used, returned and granted.
 func (s *sums) credits() {
 	s.equal(s.of.applied, s.i.CreditsMinor, "The credits are not what entries of credits paid.")
 	returned := int64(0)
@@ -128,9 +128,10 @@ func (s *sums) credits() {
 	s.equal(max(0, -s.i.TotalMinor), s.of.granted, "A total below 0 becomes a credit of that amount.")
 }
 
-// notes checks that all credit notes of the invoice together took the tax of what they took.
+// notes checks the credit notes of the invoice together: their tax must be the tax on the sum that they
+// credit.
 func (s *sums) notes() {
-	// What is open again, since a payment was reversed, is finalized even where notes took all.
+	// If a payment was reversed, the invoice is finalized even if notes credited all of it.
 	whole := s.of.subtotal > 0 && s.of.subtotal == s.i.SubtotalMinor
 	fits := whole == (s.i.Status == billing.StatusCredited) || whole && s.i.Status == billing.StatusFinalized
 	if !fits || s.of.subtotal > max(0, s.i.SubtotalMinor) {
@@ -153,7 +154,7 @@ func (s *sums) notes() {
 	s.equal(-taxed.TotalMinor, s.of.total, "The credit notes add up to another total.")
 }
 
-// note checks a credit note by itself. What belongs to it and others is checked with the invoice.
+// note checks the sums within a credit note. The check of its invoice compares it with other notes.
 func (s *sums) note() {
 	tax, total := int64(0), s.i.SubtotalMinor
 	for _, t := range s.i.Taxes {

@@ -15,8 +15,9 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// The end of the last period whose invoice should have taken adjustments of a line: a later one that
-// has a line of the meter, and was made when this invoice was final.
+// selectLater reads, for each line, the end of the last period whose invoice should contain the line's
+// adjustments. Such an invoice is later, has a line of the meter, and was created after this invoice was
+// final.
 const selectLater = `
 	SELECT w.n, max(k.period_end)
 	FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS w (customer, meter, end_at, final_at, n)
@@ -24,19 +25,19 @@ const selectLater = `
 	JOIN invoice_lines l ON l.invoice_id = k.id AND l.kind = 'usage' AND l.meter = w.meter
 	GROUP BY w.n`
 
-// unclaimed is a final line of usage with adjustments that no invoice took, in the order of their
-// instants. missed: those before this instant were there to be read by a later invoice, since the
-// fence at the end of its period came after them.
+// unclaimed is a final usage line with adjustments that are on no invoice, in the order of their instants.
+// Adjustments before the instant missed were readable for a later invoice, because the fence at the end of
+// its period came after them.
 //
-// What an invoice took that became void waits for the next invoice, and nobody knows since when. It
-// is left out.
+// Adjustments of an invoice that became void are excluded. They wait for the next invoice, but it is unknown
+// since when.
 type unclaimed struct {
 	*counted
 	left   []usage.Adjustment
 	missed int64
 }
 
-// claimed checks that adjustments of billed periods came onto an invoice, or wait for one.
+// claimed checks that adjustments of billed periods are on an invoice or wait for one.
 func (p *page) claimed(ctx context.Context) error {
 	var all []unclaimed
 	var customers, ends, finals []int64
@@ -71,8 +72,9 @@ func (p *page) claimed(ctx context.Context) error {
 	return err
 }
 
-// claim tells of adjustments of a line that an invoice should have taken. An invoice read the missed
-// ones, and perhaps some of the others. It was right to leave them if it could not bear these together.
+// claim reports adjustments of a line that an invoice should contain. The invoice has read the missed
+// adjustments and perhaps some of the others. It was right to omit them if their sum is too large for an
+// invoice.
 func (p *page) claim(u *unclaimed) {
 	last := -1
 	for n := range u.left {

@@ -14,15 +14,15 @@ import (
 
 const (
 	defaultPage = 450 * time.Millisecond
-	// A page that took less than pageShort may be larger next time, and one that took more than
-	// pageLong is to be smaller.
+	// After a page shorter than pageShort, the next page may be larger. After one longer than pageLong, the
+	// next page is smaller.
 	pageShort, pageLong = 40 * time.Millisecond, 120 * time.Millisecond
 	firstPage, maxPage  = 50, 2000
-	// pageTries is how often one row is looked at that took too long. Each time the pause before
-	// is longer: the database may just have been busy.
+	// pageTries is the maximum number of attempts for a single slow row. The pause before each attempt is
+	// longer, because the database may only have been busy.
 	pageTries = 12
 	pagePause = 20 * time.Millisecond
-	// lookAgain is the pause before a row that disagrees is looked at again.
+	// lookAgain is the pause before a row that disagrees is checked again.
 	lookAgain = 100 * time.Millisecond
 )
 
@@ -33,18 +33,18 @@ type wrong[K comparable] struct {
 	Disagreement
 }
 
-// A walk goes through all rows of a kind, in the order of their keys.
+// walk visits all rows of a kind, in the order of their keys.
 type walk[K comparable] struct {
 	r      *Reconciler
-	rows   string   // what they are, for errors
-	checks []string // that count them
-	// next lists the keys of at most n rows after one.
+	rows   string   // the kind of rows, for errors
+	checks []string // the checks that count the rows
+	// next lists the keys of at most n rows after a key.
 	next func(ctx context.Context, tx pgx.Tx, after K, n int) ([]K, error)
-	// look finds what disagrees among rows. All is read in one snapshot.
+	// look returns the disagreements among rows. All reads use one snapshot.
 	look func(ctx context.Context, tx pgx.Tx, keys []K) ([]wrong[K], error)
 }
 
-// run walks through all rows after one.
+// run visits all rows after a key.
 func (w *walk[K]) run(ctx context.Context, after K, found *findings) error {
 	for size := firstPage; ; {
 		keys, err := w.list(ctx, after, size)
@@ -72,7 +72,7 @@ func (w *walk[K]) run(ctx context.Context, after K, found *findings) error {
 	}
 }
 
-// list lists the keys of a page. A list that takes too long is tried shorter.
+// list lists the keys of a page. If the list takes too long, it is retried with fewer keys.
 func (w *walk[K]) list(ctx context.Context, after K, size int) (keys []K, err error) {
 	for try := 1; ; try++ {
 		err = w.r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -89,7 +89,7 @@ func (w *walk[K]) list(ctx context.Context, after K, size int) (keys []K, err er
 	}
 }
 
-// looked looks at rows in one snapshot, or, where that takes too long, in one for each half.
+// looked checks rows in one snapshot. If the check takes too long, each half gets a snapshot of its own.
 func (w *walk[K]) looked(ctx context.Context, keys []K) (bad []wrong[K], err error) {
 	for try := 1; ; try++ {
 		err = w.r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -113,7 +113,7 @@ func (w *walk[K]) looked(ctx context.Context, keys []K) (bad []wrong[K], err err
 	}
 }
 
-// tell looks again at rows that disagree, and adds those that still do.
+// tell checks rows that disagree again, and records the rows that still disagree.
 func (w *walk[K]) tell(ctx context.Context, bad []wrong[K], found *findings) error {
 	if len(bad) == 0 {
 		return nil
@@ -142,8 +142,8 @@ func (w *walk[K]) explain(err error) error {
 	return err
 }
 
-// tooLong reports whether an error of a snapshot says that it took too long, or that a replica
-// could not keep it. The whole run goes on.
+// tooLong reports whether the error of a snapshot means that the snapshot took too long, or that a replica
+// could not keep it. The run then continues with smaller pages.
 func tooLong(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
@@ -163,8 +163,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// snapshot runs do in a transaction that only reads, and sees the database at one instant. It ends
-// with r.page.
+// snapshot runs do in a read-only transaction that sees the database at one instant. The time limit is
+// r.page.
 func (r *Reconciler) snapshot(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *Reconciler) snapshot(ctx context.Context, do func(ctx context.Context, 
 	if err != nil {
 		return err
 	}
-	// If ctx has ended, the pool closes the connection, which rolls back, too.
+	// If ctx has ended, the pool closes the connection, which also rolls back.
 	defer func() { _ = tx.Rollback(ctx) }()
 	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", (r.page*8/9).Milliseconds())); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (r *Reconciler) snapshot(ctx context.Context, do func(ctx context.Context, 
 	if err := session.ByKey(ctx, tx); err != nil {
 		return err
 	}
-	if r.page > defaultPage { // it may be idle for as long
+	if r.page > defaultPage { // the transaction may be idle for that time
 		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", r.page.Milliseconds())); err != nil {
 			return err
 		}

@@ -5,12 +5,12 @@ import (
 	"quotad/internal/plans"
 )
 
-// A base price may be for more intervals than one. Then each of its periods keeps it as the period
-// before had it. Another one begins where a chain begins, where its intervals are over, and at a
-// change of plan, anchor, zone or interval, or of anything that was to count at once.
+// A base price may cover several intervals. Then each period in them keeps the base price of the period
+// before. A new base price begins with a chain, after the last interval, and with a change of plan, anchor,
+// timezone or interval. It also begins with every other change that is to apply at once.
 
-// Close says where the base price of a period ends, as is known when the period ends. next is the
-// period that follows, nil for none.
+// Close sets the end of a period's base price, as known at the end of the period. next is the following
+// period, or nil if no period follows.
 func (t *Timeline) Close(p, next *billing.Period) {
 	if p.Base == nil {
 		return
@@ -22,7 +22,7 @@ func (t *Timeline) Close(p, next *billing.Period) {
 	p.Base = &b
 }
 
-// newBase is the base price that begins with a period, nil if it is for one interval.
+// newBase returns the base price that begins with a period, or nil if it covers only one interval.
 func (t *Timeline) newBase(p *billing.Period) *billing.Base {
 	every := t.every(p)
 	if every <= 1 {
@@ -43,7 +43,7 @@ func (t *Timeline) every(p *billing.Period) int {
 	return 1
 }
 
-// nextBase is the base price of the period that follows p.
+// nextBase returns the base price of the period that follows p.
 func (t *Timeline) nextBase(p, next *billing.Period) *billing.Base {
 	odd := p.End != p.FullEnd && (t.TrialEnd == nil || *t.TrialEnd != p.End)
 	if !long(p) || !t.goesOn(p.Base, next, odd) {
@@ -57,20 +57,21 @@ func (t *Timeline) nextBase(p, next *billing.Period) *billing.Base {
 	return &b
 }
 
-// long reports whether the base price of a period is for more intervals than one.
+// long reports whether the base price of a period covers more than one interval.
 func long(p *billing.Period) bool {
 	return p.Base != nil && (p.Base.FullStart < p.FullStart || p.Base.FullEnd > p.FullEnd)
 }
 
-// charge begins to charge a base price whose intervals run already, as a trial ends.
+// charge makes a base price begin with the period p for charging, although its intervals began earlier in a
+// trial.
 func (t *Timeline) charge(b billing.Base, p *billing.Period) *billing.Base {
 	b.N, b.Start, b.To, b.End = p.N, p.Start, t.known(p.Start, b.FullEnd), 0
 	b.Late, b.Over = false, nil
 	return &b
 }
 
-// baseAgain is the base price of the open period p whose terms count from its very start. again is p
-// by these terms. What an invoice has charged of the former one is given back.
+// baseAgain returns the base price of the open period p after a change of terms from the period's start.
+// again is p with the new terms. The amounts that invoices charged for the former base price are given back.
 func (t *Timeline) baseAgain(p, again *billing.Period) *billing.Base {
 	if p.Base == nil {
 		return t.newBase(again)
@@ -78,9 +79,9 @@ func (t *Timeline) baseAgain(p, again *billing.Period) *billing.Base {
 	before := p.Base.Over
 	switch {
 	case before != nil:
-	case p.Base.N < p.N: // it came into the period
+	case p.Base.N < p.N: // the base began before the period
 		before = p.Base
-	case p.Base.FullStart < p.FullStart && t.goesOn(p.Base, again, false): // its intervals did, from a trial
+	case p.Base.FullStart < p.FullStart && t.goesOn(p.Base, again, false): // its intervals began before, in a trial
 		return t.charge(*p.Base, again)
 	default:
 		return t.newBase(again)
@@ -99,13 +100,14 @@ func (t *Timeline) baseAgain(p, again *billing.Period) *billing.Base {
 	return b
 }
 
-// goesOn reports whether a base price goes on in a period that begins. odd: without a change that was
-// to count at once, none would begin there.
+// goesOn reports whether a base price continues in the period p. If odd is true, any change at the start of p
+// ends the base price, because only a change can have ended the period before.
 func (t *Timeline) goesOn(b *billing.Base, p *billing.Period, odd bool) bool {
 	return p.PlanID == b.PlanID && p.Start < b.FullEnd && t.Periods.Same(p.Start-1, p.Start) && !t.atOnce(p.Start, odd)
 }
 
-// atOnce reports whether a change was to count at once where a period begins.
+// atOnce reports whether a change that is to apply at once took effect at a period's start. If odd is true,
+// any change at the start counts.
 func (t *Timeline) atOnce(start int64, odd bool) bool {
 	for _, terms := range t.Terms {
 		if terms.From == start && (odd || terms.At >= start && !plans.WasScheduled(terms.How)) {
@@ -115,7 +117,7 @@ func (t *Timeline) atOnce(start int64, odd bool) bool {
 	return false
 }
 
-// baseEnd is where a base price ends that goes on after an instant, as far as is known.
+// baseEnd returns the end of a base price that continues after an instant, as far as it is known.
 func (t *Timeline) baseEnd(b *billing.Base, after int64) int64 {
 	end := b.FullEnd
 	if t.End != nil && *t.End > after {

@@ -10,49 +10,49 @@ import (
 	"quotad/internal/plans"
 )
 
-// MaxAhead bounds how many periods At goes forward.
+// MaxAhead is the maximum number of periods that At advances.
 const MaxAhead = 1000
 
-// ErrFar says that more than MaxAhead periods lie between the open period and an instant.
+// ErrFar reports that more than MaxAhead periods lie between the open period and an instant.
 var ErrFar = errors.New("more than 1,000 billing periods lie between the open one and this instant")
 
-// Timeline is what a customer's periods follow from. Instants are µs by the customer's clock.
+// Timeline contains the data that determines a customer's periods. Instants are µs by the customer's clock.
 type Timeline struct {
-	Periods  calendar.Periods // the boundaries; its cuts are those of the account
-	Terms    []Terms          // in their order; at least one
+	Periods  calendar.Periods // the boundaries, with the cuts of the account
+	Terms    []Terms          // at least one, in order
 	Prices   []OwnPrice       // in the order of their changes
-	Versions []Version        // of the plans in Terms
-	Clock    []int64          // history of the test clock: change and now of each setting, the oldest first; nil: PostgreSQL's time
+	Versions []Version        // all versions of the plans in Terms
+	Clock    []int64          // the test clock's settings, oldest first, as change and now in turn; nil for PostgreSQL's time
 
 	StartsAt int64
 	TrialEnd *int64
-	End      *int64 // no period begins here or later: ends_at or the archiving
-	Archived bool   // End is the archiving, which nobody knew before
+	End      *int64 // the end of billing by ends_at or archiving; no period begins at End or later
+	Archived bool   // End is the archiving, which was not known in advance
 	Break    *Break
 	Known    *Known
 }
 
-// Known says which end was known when the period began that begins at Start. End was another then.
+// Known contains the end that was known when the period beginning at Start began. That end differs from
+// today's.
 type Known struct{ Start, End int64 }
 
-// Break is a stretch between two chains in which usage is free: billing ended at From, and
-// began again at To.
+// Break is the time between two chains, in which usage is free. Billing ended at From and began again at To.
 type Break struct{ From, To int64 }
 
-// Terms is what a customer is on. They price the periods that start at From or later, or after
-// At, until later terms do. From is the next boundary as it was known at At; another one may have come
-// before it since.
+// Terms are a customer's plan and version. They apply to the periods that start at From or later, or after
+// At, until later terms apply. From is the next boundary as known at At; an earlier boundary may have been
+// added since.
 type Terms struct {
 	Change         int64
-	How            string // plans.ChangeNow and so on
+	How            string // a value such as plans.ChangeNow
 	From           int64
-	At             int64 // from which on their limits count: for a scheduled change From, else when they were written
+	At             int64 // start of their limits: From for a scheduled change, else the instant of the write
 	PlanID         int32
-	Joined, Pinned int // versions; Pinned 0: it follows the plan
+	Joined, Pinned int // plan versions; if Pinned is 0, the customer follows the plan
 }
 
-// OwnPrice is a price of the customer's own for the periods that start at From or later, or after
-// At, as with Terms. A nil Price says that the plan's counts again.
+// OwnPrice is a customer's own price. Like Terms, it applies to the periods that start at From or later, or
+// after At. A nil Price restores the plan's price.
 type OwnPrice struct {
 	Change, From int64
 	At           int64
@@ -60,20 +60,19 @@ type OwnPrice struct {
 	Price        *plans.Price
 }
 
-// Version is a version of a plan. All: it was written for all customers of the plan.
+// Version is a version of a plan. If All is true, the version applies to all customers of the plan.
 type Version struct {
 	PlanID            int32
 	Number            int
 	All               bool
 	Change, CreatedAt int64
-	BaseEvery         int // intervals that its base price is for; 0 is 1
+	BaseEvery         int // the number of intervals that the base price covers; 0 means 1
 }
 
-// First returns the first period, which begins at StartsAt. ok is false where billing ends
-// before it begins.
+// First returns the first period, which begins at StartsAt. ok is false if billing ends before it begins.
 func (t *Timeline) First() (p billing.Period, ok bool) { return t.start(0, t.StartsAt) }
 
-// Resume returns the first period of a chain, which begins where the break ends.
+// Resume returns the first period of a chain that begins at the end of the break.
 func (t *Timeline) Resume(chain int) (p billing.Period, ok bool) { return t.start(chain, t.Break.To) }
 
 // start returns the first period of a chain.
@@ -84,7 +83,7 @@ func (t *Timeline) start(chain int, at int64) (p billing.Period, ok bool) {
 	return p, ok
 }
 
-// Next returns the period that follows p. ok is false where none does.
+// Next returns the period that follows p. ok is false if no period follows.
 func (t *Timeline) Next(p *billing.Period) (next billing.Period, ok bool) {
 	if t.Break != nil && p.End >= t.Break.From && p.End <= t.Break.To {
 		return t.start(p.Chain+1, t.Break.To)
@@ -95,9 +94,8 @@ func (t *Timeline) Next(p *billing.Period) (next billing.Period, ok bool) {
 	return next, ok
 }
 
-// At returns the period that holds an instant: open, or one that follows it. ok is false
-// where none does: the instant is before open, in a break, or after the end of billing. Errors:
-// ErrFar.
+// At returns the period that contains an instant: the open period or a later one. ok is false if the instant
+// is before the open period, in a break, or after the end of billing. Errors: ErrFar.
 func (t *Timeline) At(open billing.Period, at int64) (p billing.Period, ok bool, err error) {
 	p = open
 	for range MaxAhead + 1 {
@@ -114,10 +112,9 @@ func (t *Timeline) At(open billing.Period, at int64) (p billing.Period, ok bool,
 	return billing.Period{}, false, ErrFar
 }
 
-// Again returns the open period p as it is after a change of its boundaries, terms or trial.
-// Its start stays. Its end is the first boundary after it. repriced says that the terms count
-// from its very start; else what prices it stays. ok is false where billing ends at its start
-// or before.
+// Again returns the open period p after a change of its boundaries, terms or trial. The start stays, and the
+// end becomes the first boundary after the start. If repriced is true, the new terms apply from the start;
+// otherwise the pricing stays. ok is false if billing ends at the start or before.
 func (t *Timeline) Again(p *billing.Period, repriced bool) (again billing.Period, ok bool) {
 	again, ok = t.from(p.Chain, p.N, p.Start)
 	if !ok {
@@ -130,12 +127,12 @@ func (t *Timeline) Again(p *billing.Period, repriced bool) (again billing.Period
 	again.Base = p.Base
 	again.PlanID, again.Version, again.Prices = p.PlanID, p.Version, p.Prices
 	again.FullStart, again.FullEnd = p.FullStart, p.FullEnd
-	again.KnownEnd = p.KnownEnd // up to there a base in advance was charged, wherever it ends
+	again.KnownEnd = p.KnownEnd // a base in advance was charged up to there, whatever the new end
 	return again, true
 }
 
-// OtherPrices reports whether a period that began now would have other prices of the customer's
-// own than the one that runs.
+// OtherPrices reports whether the customer's own prices for a period that begins now differ from those of the
+// running period.
 func (t *Timeline) OtherPrices(running *billing.Period) bool {
 	prices := t.PricesAt(math.MaxInt64)
 	return len(prices)+len(running.Prices) > 0 && !reflect.DeepEqual(prices, running.Prices)
@@ -159,8 +156,8 @@ func (t *Timeline) from(chain, n int, start int64) (p billing.Period, ok bool) {
 	return p, true
 }
 
-// known is the end that is known when a period starts. What a change or the archiving cuts
-// within the period comes later, even if the period is written down only after that.
+// known returns the end that was known when a period started. A cut within the period by a change or the
+// archiving came later and does not count, even if the period was stored only after the cut.
 func (t *Timeline) known(start, full int64) int64 {
 	if t.Known != nil && t.Known.Start == start {
 		return min(full, t.Known.End)
@@ -191,8 +188,8 @@ func (t *Timeline) terms(start int64) (found Terms) {
 	return found
 }
 
-// PricesAt are the customer's own prices of the period that begins at start, by meter. It is
-// empty, not nil, where there are none.
+// PricesAt returns the customer's own prices for the period that begins at start, by meter. Without own
+// prices, the result is empty, not nil.
 func (t *Timeline) PricesAt(start int64) map[string]plans.Price {
 	prices, changes := make(map[string]plans.Price), make(map[string]int64)
 	for _, own := range t.Prices {
@@ -208,10 +205,12 @@ func (t *Timeline) PricesAt(start int64) map[string]plans.Price {
 	return prices
 }
 
-// version is the pinned one. Without it, it is the newest for all that is older than the
-// period's start, or the one with which the customer joined if that is newer. On a test clock a
-// version is older if it was written before the clock came to the start, or before the change
-// that cut the period there.
+// version returns the pinned version, if one is set. Otherwise it returns the newer of two versions: the
+// version with which the customer joined, and the newest version for all customers that is older than the
+// period's start.
+//
+// On a test clock, a version is older if it was written before the clock reached the start, or before the
+// change that cut the period there.
 func (t *Timeline) version(terms Terms, start int64) int {
 	if terms.Pinned != 0 {
 		return terms.Pinned
@@ -232,9 +231,9 @@ func (t *Timeline) version(terms Terms, start int64) int {
 	return number
 }
 
-// came is the change at which the test clock came to show an instant or a later one, and has
-// since: MaxInt64 where it shows an earlier one. The history is short. Where all of it is
-// later, its oldest change counts.
+// came returns the number of the change since which the test clock has shown an instant or a later one. The
+// result is MaxInt64 if the clock shows an earlier instant. The stored history is short, so if all of it is
+// later than the instant, its oldest change is returned.
 func (t *Timeline) came(at int64) int64 {
 	came := int64(math.MaxInt64)
 	for i := len(t.Clock) - 2; i >= 0 && t.Clock[i+1] >= at; i -= 2 {

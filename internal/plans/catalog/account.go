@@ -13,8 +13,8 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// MeterTarget is one meter of a customer's plan. Price is nil where the plan has none, and Cap where the
-// customer has none in the period that runs.
+// MeterTarget is one meter of a customer's plan. Price is nil if the plan has no price for the meter. Cap
+// is nil if the customer has no cap on the meter in the running period.
 type MeterTarget struct {
 	Meter  plans.Meter
 	Target *model.Target
@@ -22,25 +22,25 @@ type MeterTarget struct {
 	Cap    *plans.Cap
 }
 
-// Account is what a customer has at one moment. All of it but the slice Meters is shared, and
-// must not be changed.
+// Account contains the plan and the meters of a customer at one moment. Except for the slice Meters, its
+// contents are shared and must not be changed.
 type Account struct {
-	// Plan is the version in force, with the customer's features merged over the plan's.
-	// Meters are all meters of the plan: those of its list, then those that only limits name,
-	// then those that only prices name.
+	// Plan is the version in force, with the customer's features merged over the plan's. Meters contains all
+	// meters of the plan in this order: the meters of its list, the meters that only limits name, and the
+	// meters that only prices name.
 	Plan      *plans.Plan
 	Meters    []MeterTarget
-	Clock     *model.TestClock // nil: it lives in PostgreSQL's time
+	Clock     *model.TestClock // nil means PostgreSQL's time
 	Anonymous bool
 
-	Suspension *plans.Suspension      // nil: it is not suspended
-	Scheduled  *plans.ScheduledChange // nil: no other plan waits
-	EndsAt     *int64                 // from here on it is refused what it asks for, µs by its clock; nil: never
+	Suspension *plans.Suspension      // nil if the customer is not suspended
+	Scheduled  *plans.ScheduledChange // nil if no change of plan is pending
+	EndsAt     *int64                 // instant from which hits are refused, µs by the customer's clock; nil if never
 }
 
-// Meters returns what a customer has. With a default plan it also returns what an unknown
-// customer would have, and makes none. Errors: plans.ErrUnknownCustomer (also for an archived
-// one), and session.ErrUnavailable when the database could not be asked.
+// Meters returns the account of a customer. With a default plan, Meters also returns the account that an
+// unknown customer would have, without creating the customer. Errors are plans.ErrUnknownCustomer (also
+// for an archived customer), and session.ErrUnavailable if the database could not be queried.
 func (c *Catalog) Meters(ctx context.Context, customer string) (*Account, error) {
 	r, err := c.terms(ctx, customer)
 	if c.makes(err) {
@@ -52,7 +52,8 @@ func (c *Catalog) Meters(ctx context.Context, customer string) (*Account, error)
 	return c.account(ctx, r)
 }
 
-// MetersIn is Meters of a customer that is there, as a transaction sees it. Nothing of it is remembered.
+// MetersIn is Meters for an existing customer as a transaction sees the customer. The result is not
+// cached.
 func (c *Catalog) MetersIn(ctx context.Context, tx pgx.Tx, customer string) (*Account, error) {
 	m := c.memory.Load()
 	_, entry, err := m.scanEntry(tx.QueryRow(ctx, entryOfCustomer+` AND c.key = $1`, customer))
@@ -78,7 +79,7 @@ func (c *Catalog) MetersIn(ctx context.Context, tx pgx.Tx, customer string) (*Ac
 	return c.account(ctx, r)
 }
 
-// account is what a customer has by its terms.
+// account builds the account of a customer from its terms.
 func (c *Catalog) account(ctx context.Context, r *terms) (*Account, error) {
 	all := make([]MeterTarget, len(r.version.order))
 	for i, inPlan := range r.version.order {

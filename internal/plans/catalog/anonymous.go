@@ -11,19 +11,19 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// maxWelcomes bounds how many customers a node makes at once. Each of them holds a connection
+// maxWelcomes limits the customers that a node creates at once, because each creation uses a connection
 // of the pool for one insert. Further first hits get ErrBusy.
 const maxWelcomes = 64
 
-// welcome makes the customer of a first hit, anonymous and on the default plan, and returns
-// its terms. If the customer was made meanwhile, it returns that one's. A hit on a meter that
-// the plan does not have makes no customer.
+// welcome creates the customer of a first hit, anonymous and on the default plan, and returns its terms.
+// If the customer was created in the meantime, welcome returns the terms of the existing customer. A hit
+// on a meter outside the plan creates no customer.
 //
-// The insert draws no change number and takes no lock that admin writes wait for. So a flood
-// of new customers delays nobody. But other nodes do not hear of the customer. So with a
-// default plan no node may remember that a customer does not exist, see Catalog.keep.
+// The insert takes no change number and no lock that admin writes wait for, so a flood of new customers
+// delays nobody. However, other nodes do not learn of the customer. With a default plan, a node must
+// therefore never cache that a customer does not exist, see Catalog.keep.
 //
-// Errors: plans.ErrUnknownCustomer (an archived one's key, a reserved key, or a
+// Errors: plans.ErrUnknownCustomer (for the key of an archived customer, a reserved key, or as a
 // plans.NoDefaultPlanError), plans.ErrNotInPlan, plans.ErrUnknownMeter, session.ErrBusy,
 // session.ErrUnavailable, session.ErrNoSession.
 func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, error) {
@@ -49,10 +49,10 @@ func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, 
 		case done.archived:
 			return nil, plans.ErrUnknownCustomer
 		case !done.current:
-			continue // the plan has a newer version, of which this node hears now
+			continue // the plan has a newer version, which this node has now learned
 		}
-		// The customer may still be unknown: this call may have joined a read that began
-		// before the insert, or the customer is forgotten already. Then try again.
+		// The customer may still be unknown, because this call joined a read that began before the insert, or
+		// because the customer has been forgotten already. Then try again.
 		t, err := c.terms(ctx, customer)
 		if !errors.Is(err, plans.ErrUnknownCustomer) {
 			return t, err
@@ -61,8 +61,8 @@ func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, 
 	return nil, errOvertaken
 }
 
-// defaultVersion is the newest version of the default plan. It is looked up each time, since
-// the plan may be written later. It must have no prices.
+// defaultVersion returns the newest version of the default plan, which must have no prices. The plan is
+// looked up each time, because it may be written later.
 func (c *Catalog) defaultVersion(ctx context.Context, m *memory) (*version, error) {
 	plan, err := c.plan(ctx, m, c.options.DefaultPlan)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -78,8 +78,8 @@ func (c *Catalog) defaultVersion(ctx context.Context, m *memory) (*version, erro
 	return v, err
 }
 
-// CheckDefaultPlan returns why the default plan makes no customers now. It is nil when it
-// does, and when there is no default plan.
+// CheckDefaultPlan returns an error that explains why the default plan cannot create customers now. The
+// result is nil if the plan can, or if there is no default plan.
 func (c *Catalog) CheckDefaultPlan(ctx context.Context) error {
 	if c.options.DefaultPlan == "" {
 		return nil
@@ -88,8 +88,8 @@ func (c *Catalog) CheckDefaultPlan(ctx context.Context) error {
 	return err
 }
 
-// makeCustomer stores the newest change number of the statement's snapshot. That is no older
-// than the plan's, and no newer than that of any later write of the customer.
+// makeCustomer stores the newest change number of the statement's snapshot with the customer. This number
+// is at least the plan's number, and at most the number of any later write of the customer.
 const makeCustomer = `
 	WITH plan AS (
 		SELECT p.id FROM plans p WHERE p.key = $2 AND p.latest_version = $3
@@ -102,12 +102,11 @@ const makeCustomer = `
 	SELECT EXISTS (SELECT FROM plan), coalesce((SELECT archived_at IS NOT NULL FROM customers WHERE key = $1), false)`
 
 type made struct {
-	current  bool // the plan's version still was the newest
-	archived bool // the key is that of an archived customer
+	current  bool // the plan's version was still the newest
+	archived bool // the key belongs to an archived customer
 }
 
-// insertAnonymous inserts the customer unless there is one. Callers that ask at the same time
-// share one insert.
+// insertAnonymous inserts the customer unless it exists. Simultaneous callers share one insert.
 func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer string, v *version) (made, error) {
 	return fly(ctx, c.options.Within, &m.flights, "welcome "+customer, func(ctx context.Context) (done made, err error) {
 		select {

@@ -18,14 +18,13 @@ import (
 )
 
 const (
-	// maxLookups bounds the keys that are looked up in the database at once. Clients with
-	// wrong keys must not take the pool's connections from those with good ones. Look-ups
-	// beyond it get ErrBusy.
+	// maxLookups limits the keys that are looked up in the database at once. Clients with wrong keys thus
+	// cannot take the pool's connections from clients with valid keys. Further look-ups get ErrBusy.
 	maxLookups = 2
-	// maxWrongKept bounds the wrong keys that are remembered. A wrong key that comes again and
-	// again is looked up once.
+	// maxWrongKept limits the wrong keys that are cached. A cached wrong key is looked up only once, however
+	// often it is used.
 	maxWrongKept = 1000
-	// maxEndedKept bounds the revoked keys that are remembered as keys that once were.
+	// maxEndedKept limits the revoked keys that are cached as formerly valid keys.
 	maxEndedKept = 1000
 )
 
@@ -33,16 +32,15 @@ var errManyLookups = fmt.Errorf("%w: too many unknown keys are being looked up",
 
 type keyHash [sha256.Size]byte
 
-// keyring is the live keys as of one read of their table. Each change of a key replaces it.
+// keyring contains the live keys of one read of their table. Each change of a key replaces the keyring.
 type keyring struct {
 	live map[keyHash]*liveKey
-	// wrong remembers secrets that are not the secret of any key. It is nil while live holds
-	// all keys there are: then a secret that is not in live is wrong. Keys beyond the first
-	// maxKeys are in memory.lateKeys.
+	// wrong caches secrets that belong to no key. If live contains all existing keys, wrong is nil, because
+	// every secret outside live is then wrong. Keys beyond the first maxKeys are in memory.lateKeys.
 	wrong *cache.Cache[keyHash, struct{}]
 }
 
-// end remembers the keys that were live before and are no more.
+// end caches the keys that were live before and are live no longer.
 func (m *memory) end(before, after *keyring) {
 	for hash := range before.live {
 		if after.live[hash] == nil {
@@ -52,18 +50,18 @@ func (m *memory) end(before, after *keyring) {
 }
 
 type liveKey struct {
-	fact // of a key in lateKeys only
+	fact // set only for a key in lateKeys
 	plans.Key
-	expires int64       // µs since the Unix epoch; 0: never
+	expires int64       // µs since the Unix epoch; 0 if the key never expires
 	used    atomic.Bool // see Catalog.use
 }
 
-// liveKeyColumns are read by scanLiveKey.
+// liveKeyColumns lists the columns that scanLiveKey reads.
 const liveKeyColumns = ` hash, id, name, scope, created_at, expires_at `
 
 const loadKeys = `SELECT` + liveKeyColumns + `FROM keys WHERE revoked_at IS NULL ORDER BY created_at LIMIT $1`
 
-// readKeys reads the keys that are not revoked. Expired ones are among them: Authenticate
+// readKeys reads the keys that are not revoked. The result includes expired keys, because Authenticate
 // checks the expiry at each use.
 func readKeys(ctx context.Context, from *pgx.Conn) (*keyring, error) {
 	ring := &keyring{live: make(map[keyHash]*liveKey)}
@@ -99,32 +97,32 @@ func scanLiveKey(row pgx.Row) (*liveKey, keyHash, error) {
 	return k, keyHash(raw), nil
 }
 
-// Authenticate returns the live key of a secret. It takes no statement and no allocation while
-// there are at most 10,000 keys. Beyond them a key is looked up in the database at its first
-// use here. Guesses then neither evict known keys nor delay them.
+// Authenticate returns the live key of a secret. With at most 10,000 keys, Authenticate needs no
+// statement and no allocation. Further keys are looked up in the database at their first use on this
+// node. Guesses then neither evict known keys nor delay them.
 //
-// unknown is called before a key that is not in memory is looked up, or refused. When it returns
-// an error, that is Authenticate's. It is not called for keys that this node has known: a key that
-// was revoked or has expired is no guess.
+// Authenticate calls unknown before it looks up or rejects a key that is not in memory, and returns the
+// error of unknown if there is one. It does not call unknown for keys that this node has known, because a
+// revoked or expired key is no guess.
 //
-// Errors: plans.ErrUnknownKey for a wrong, revoked or expired key; session.ErrBusy for a key
-// that is not known here, while many such keys are looked up; session.ErrUnavailable and
-// session.ErrNoSession when the keys have never been read, or when a key has an expiry and the
-// time is not known.
+// The error is plans.ErrUnknownKey for a wrong, revoked or expired key, and session.ErrBusy for a key
+// unknown to this node while many such keys are being looked up. The error is session.ErrUnavailable or
+// session.ErrNoSession if the keys have never been read, or if the time is unknown and the key has an
+// expiry.
 //
-// The secret is looked up by its SHA-256 and not compared. The time of a look-up may tell
-// something about the hash of a guess. That tells nothing about the hash or the secret of a
-// key. So there is no timing to hide.
+// The secret is looked up by its SHA-256, without a comparison. The time of a look-up may reveal
+// something about the hash of a guess, but nothing about the hash or the secret of a key. There is no
+// timing to hide.
 func (c *Catalog) Authenticate(ctx context.Context, secret string, unknown func() error) (plans.Key, error) {
-	var buffer [plans.MaxSecret]byte // []byte(secret) would be allocated
+	var buffer [plans.MaxSecret]byte // []byte(secret) would allocate
 	if len(secret) > plans.MaxSecret {
 		return plans.Key{}, cmp.Or(unknown(), plans.ErrUnknownKey)
 	}
 	return c.authenticate(ctx, sha256.Sum256(buffer[:copy(buffer[:], secret)]), unknown)
 }
 
-// Live returns the live key of a secret's SHA-256, for sessions that a key has begun. Its errors
-// are those of Authenticate.
+// Live returns the live key for the SHA-256 of a secret, for sessions that were started with a key. Its
+// errors are the errors of Authenticate.
 func (c *Catalog) Live(ctx context.Context, hash [sha256.Size]byte) (plans.Key, error) {
 	return c.authenticate(ctx, hash, func() error { return nil })
 }
@@ -163,7 +161,7 @@ func (c *Catalog) authenticate(ctx context.Context, hash keyHash, unknown func()
 
 const lookUpKey = `SELECT (SELECT number FROM change_number),` + liveKeyColumns + `FROM keys WHERE hash = $1 AND revoked_at IS NULL`
 
-// findKey finds a key that is not among the first maxKeys; nil when there is none.
+// findKey finds a key beyond the first maxKeys. The result is nil if there is no such key.
 func (c *Catalog) findKey(ctx context.Context, m *memory, ring *keyring, hash keyHash, unknown func() error) (*liveKey, error) {
 	if key, ok := m.lateKeys.Get(hash, 0); ok && key.valid() {
 		return key, nil
@@ -177,8 +175,8 @@ func (c *Catalog) findKey(ctx context.Context, m *memory, ring *keyring, hash ke
 	return c.lookUpKey(ctx, m, ring, hash)
 }
 
-// lookUpKey asks the database for a key; nil when there is none. A key that was found stays known
-// until a change concerns it. A wrong key stays known as wrong until any key changes.
+// lookUpKey looks up a key in the database. The result is nil if there is no such key. A key that was
+// found stays cached until a change concerns it. A wrong key stays cached as wrong until any key changes.
 func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash keyHash) (*liveKey, error) {
 	if _, wrong := ring.wrong.Get(hash, 0); wrong {
 		return nil, nil //nolint:nilnil // there is none
@@ -209,7 +207,7 @@ func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash 
 	return key, err
 }
 
-// withFirst is a row that has a column in front of those that are scanned.
+// withFirst is a row with an additional column before the columns that are scanned.
 type withFirst struct {
 	pgx.Row
 	first any

@@ -13,20 +13,20 @@ import (
 
 const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
 
-// Targets returns one target for each of these counters: what hits on the counter are judged
-// by now. A target has no limits where the customer's plan does not have the meter. It is nil
-// where the customer is archived or unknown.
+// Targets returns one target for each of the counters. The target contains the limits for hits on the
+// counter at present. A target has no limits if the customer's plan lacks the meter, and is nil if the
+// customer is archived or unknown.
 //
-// Targets reads all customers with one statement and remembers none of them. It serves upkeep,
-// which walks over all counters and must not evict the customers whose hits come.
+// Targets reads all customers with one statement and does not cache them. It is for upkeep, which walks
+// over all counters and must not evict the customers that currently send hits.
 //
-// Errors: session.ErrUnavailable when the database could not be asked, session.ErrBusy when
-// changes overtook each of several reads.
+// Errors: session.ErrUnavailable if the database could not be queried, and session.ErrBusy if changes
+// overtook every attempt to read.
 func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*model.Target, error) {
 	return c.targetsOf(ctx, counters, false)
 }
 
-// CappedTargets are Targets that have caps, too. Those of each customer with one are read.
+// CappedTargets is Targets with caps. It reads the caps of each customer that has a cap.
 func (c *Catalog) CappedTargets(ctx context.Context, counters []model.CounterKey) ([]*model.Target, error) {
 	return c.targetsOf(ctx, counters, true)
 }
@@ -57,8 +57,9 @@ func (c *Catalog) targetsOf(ctx context.Context, counters []model.CounterKey, ca
 	return targets, nil
 }
 
-// readTerms adds the terms of customers to all, without archived ones. It returns the customers that a
-// change overtook during the read: all of them where the memory was replaced, as it is at first.
+// readTerms adds the terms of customers to all, except for archived customers. It returns the customers
+// that a change overtook during the read. If the memory was replaced, as at the start, readTerms returns
+// all customers.
 func (c *Catalog) readTerms(ctx context.Context, customers []int64, capped bool, all map[int64]*terms) (overtaken []int64, err error) {
 	m := c.memory.Load()
 	entries, err := c.entriesByID(ctx, m, customers)
@@ -70,7 +71,7 @@ func (c *Catalog) readTerms(ctx context.Context, customers []int64, capped bool,
 		return nil, session.Unreached(err)
 	}
 	for _, e := range entries {
-		e.reached.Store(now) // nobody else has it yet
+		e.reached.Store(now) // e is not shared yet
 		t, err := c.termsFor(ctx, m, e)
 		if err == nil && capped && e.capped {
 			err = c.capTerms(ctx, m, t, nil)
@@ -79,7 +80,7 @@ func (c *Catalog) readTerms(ctx context.Context, customers []int64, capped bool,
 			return nil, err
 		}
 		applied := m.applied.Load()
-		// See terms: the parts were true together only if all of them are still valid.
+		// As in terms, the parts were true at the same moment only if all of them are still valid.
 		if !t.valid() || c.memory.Load() != m {
 			overtaken = append(overtaken, e.id)
 			continue
@@ -90,7 +91,7 @@ func (c *Catalog) readTerms(ctx context.Context, customers []int64, capped bool,
 	return overtaken, nil
 }
 
-// entriesByID reads customers, without archived ones.
+// entriesByID reads customers, except for archived customers.
 func (c *Catalog) entriesByID(ctx context.Context, m *memory, customers []int64) ([]*customerEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Within)
 	defer cancel()
@@ -102,11 +103,11 @@ func (c *Catalog) entriesByID(ctx context.Context, m *memory, customers []int64)
 	if err != nil || len(entries) == 0 {
 		return nil, store.Classify(err)
 	}
-	// As with every fact: all changes up to its number must count here first.
+	// As with every fact, all changes up to its number must be applied here first.
 	return entries, c.CatchUp(ctx, entries[0].asOf)
 }
 
-// targetByID is the target of a meter, by its id.
+// targetByID returns the target of the meter with the given id.
 func (t *terms) targetByID(meter int32) *model.Target {
 	for _, m := range t.version.order {
 		if m.id == meter {

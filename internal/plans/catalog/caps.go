@@ -11,12 +11,12 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// A cap is so many units of one billing period, by what prices that period. Billing knows the period that
-// runs and some that follow. So terms end with the period, as they do with an override, and the next
-// terms find their caps in memory.
+// A cap is a number of units in one billing period, and depends on the prices of that period. Billing
+// computes the caps of the running period and of some later periods. Terms therefore expire with the
+// period, as they expire with an override, and the next terms find their caps in memory.
 
-// capTerms gives terms that nobody else has yet the caps that count at their instant. before are the terms
-// that the customer had; nil: none.
+// capTerms adds caps to new terms that are not shared yet. The caps are the caps in force at the terms'
+// instant. before contains the customer's previous terms, or nil.
 func (c *Catalog) capTerms(ctx context.Context, m *memory, t, before *terms) error {
 	if c.options.Caps == nil {
 		return nil
@@ -30,7 +30,7 @@ func (c *Catalog) capTerms(ctx context.Context, m *memory, t, before *terms) err
 			return c.options.Caps(ctx, c.pool, t.entry.id)
 		})
 		if errors.Is(err, session.ErrUnavailable) && before != nil && holds(before.caps, now) {
-			t.caps, err = before.caps, nil // another plan may count by now; its prices are not known
+			t.caps, err = before.caps, nil // another plan may apply by now, whose prices are unknown
 		}
 		if err != nil {
 			return err
@@ -40,7 +40,7 @@ func (c *Catalog) capTerms(ctx context.Context, m *memory, t, before *terms) err
 	return nil
 }
 
-// pickCap chooses the caps that count at the terms' instant, and lets the terms end where they do.
+// pickCap selects the caps that apply at the terms' instant, and ends the terms when these caps end.
 func (t *terms) pickCap() {
 	now := t.entry.instant(t.clock)
 	if t.cap = t.capAt(now); t.cap != nil {
@@ -55,10 +55,10 @@ func (t *terms) pickCap() {
 	}
 }
 
-// capAt returns the caps that count at an instant; nil: none that are known.
+// capAt returns the caps that apply at an instant, or nil if no such caps are known.
 func (t *terms) capAt(at int64) *plans.CapPeriod {
 	for i := range t.caps {
-		// A test clock may have been set back before a period that has begun.
+		// A test clock may have been set back to an instant before a period that has begun.
 		if p := &t.caps[i]; at < p.End && (at >= p.Start || p.Begun) {
 			return p
 		}
@@ -66,7 +66,7 @@ func (t *terms) capAt(at int64) *plans.CapPeriod {
 	return nil
 }
 
-// capsName names a read of caps that is no older than what the terms are made of.
+// capsName names a read of caps. Reads share a name only if they are as new as the parts of the terms.
 func (t *terms) capsName() string {
 	name := fmt.Sprintf("caps %d as of %d, plan %d", t.entry.id, t.entry.asOf, t.plan.asOf)
 	if t.clock != nil {
@@ -75,26 +75,28 @@ func (t *terms) capsName() string {
 	return name
 }
 
-// endBy lets terms end at an instant, unless a test clock says when.
+// endBy ends the terms at an instant, unless a test clock determines their end.
 func (t *terms) endBy(at int64) {
 	if t.clock == nil && (t.ends == 0 || at < t.ends) {
 		t.ends = at
 	}
 }
 
-// capsServe reports whether what was read for terms serves others of the same customer, too: nothing that
-// prices a period has changed since, and the periods hold now.
+// capsServe reports whether the caps that were read for these terms are also valid for other terms of the
+// same customer. They are valid if nothing that prices a period has changed since, and the periods
+// include now.
 func (t *terms) capsServe(other *terms, now int64) bool {
 	return t.entry == other.entry && t.plan == other.plan && t.clock == other.clock &&
 		t.plan.valid() && (t.clock == nil || t.clock.valid()) && holds(t.caps, now)
 }
 
-// holds reports whether periods say what counts at an instant.
+// holds reports whether the periods determine the caps at an instant.
 func holds(periods []plans.CapPeriod, now int64) bool {
 	return len(periods) > 0 && now < periods[len(periods)-1].End
 }
 
-// withCap returns the limits of a meter, and its cap of a period after them; period nil: there is none.
+// withCap returns the limits of a meter, followed by its cap in the period. If period is nil, there is no
+// cap.
 func withCap(period *plans.CapPeriod, m *planMeter, limits []*model.Limit) []*model.Limit {
 	if period == nil {
 		return limits
@@ -106,7 +108,7 @@ func withCap(period *plans.CapPeriod, m *planMeter, limits []*model.Limit) []*mo
 	return append(slices.Clip(limits), model.NewCap(*is.Units, is.AmountMinor, period.Start, period.End))
 }
 
-// capOf is the cap of a meter in the period that runs; nil: it has none.
+// capOf returns the cap of a meter in the running period, or nil if the meter has no cap.
 func (t *terms) capOf(meter string) *plans.Cap {
 	if t.cap == nil {
 		return nil

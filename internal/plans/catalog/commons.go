@@ -14,19 +14,19 @@ func commonOf(e *customerEntry) common {
 	return common{plan: e.plan, pinned: e.pinned, joined: e.joined, anonymous: e.anonymous, zone: e.periods.Zone.String()}
 }
 
-// commons numbers the common parts. A packed customer stores the number, a byte or two, in
-// place of the part.
+// commons numbers the common parts. A packed customer stores the number, which takes a byte or two,
+// instead of the part.
 type commons struct {
 	mu      sync.RWMutex
 	numbers map[common]uint64
 	all     []common
 }
 
-// maxCommons bounds the numbered parts. A customer with a further part is not packed.
+// maxCommons limits the numbered parts. A customer with any further part is not packed.
 const maxCommons = 20_000
 
-// number is the number of a common part; a new part gets the next one. ok is false when there
-// are maxCommons.
+// number returns the number of a common part. A new part gets the next number. ok is false if there are
+// already maxCommons parts.
 func (c *commons) number(of common) (number uint64, ok bool) {
 	c.mu.RLock()
 	number, ok = c.numbers[of]

@@ -1,16 +1,16 @@
-// Package catalog owns a node's memory of meters, plans, customers and keys. It answers, without
-// a statement, which limits are in force for a customer on a meter. Hits use its Catalog, which
-// Run keeps current. It promises three things:
+// Package catalog owns a node's cache of meters, plans, customers and keys. The cache determines, without
+// a statement, the limits in force for a customer on a meter. Hits use its Catalog, which Run keeps
+// current. The package makes three promises:
 //
-//   - An answer is never older than the newest change that the node had applied when it was
-//     asked. Fresh says whether the node has seen all changes of the last second.
-//   - An answer was true as a whole at one change number. A customer is never combined with a
-//     plan of another moment.
-//   - Target.Change grows whenever the limits of a customer change, and is the same on every
-//     node. So a counter can tell an older judgement from a newer one.
+//   - A result is never older than the newest change that the node had applied at the time of the call.
+//     Fresh reports whether the node has seen all changes of the last second.
+//   - All parts of a result were true at one change number. A customer is never combined with a plan of
+//     another moment.
+//   - Target.Change grows whenever the limits of a customer change, and is the same on every node. A
+//     counter can therefore distinguish an older judgement from a newer one.
 //
-// TestResolvedTargetsWereTrueOnce holds all three.
+// TestResolvedTargetsWereTrueOnce checks all three promises.
 //
-// It reads what the store has written. It writes only one thing itself: the anonymous customer
-// of a first hit. It never decides a hit, and never touches a counter.
+// The package reads the rows that package store has written. It writes only the anonymous customer of a
+// first hit. It never decides a hit and never changes a counter.
 package catalog

@@ -16,13 +16,12 @@ import (
 
 const (
 	pollEvery = 250 * time.Millisecond
-	pollRows  = 1000 // changes that one poll applies
+	pollRows  = 1000 // most changes that one poll applies
 )
 
-// Run keeps the memory current until ctx ends, and then returns nil. It polls the table of
-// changes every 250 ms and whenever a notice arrives. Polls and notices have a connection
-// each. Only the polls are relied on; notices make them come sooner. Both go on through an
-// outage.
+// Run keeps the memory current until ctx ends, and then returns nil. Run polls the table of changes every
+// 250 ms and at every notification. Polls and notifications each have a connection. Correctness depends
+// on polls only, and notifications merely make polls happen sooner. Both continue through an outage.
 func (c *Catalog) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
 	listening.Go(func() { c.listen(ctx) })
@@ -67,7 +66,7 @@ func (c *Catalog) follow(ctx context.Context) {
 	}
 }
 
-// signal makes the poller look at once.
+// signal makes the poller poll at once.
 func (c *Catalog) signal() {
 	select {
 	case c.wake <- struct{}{}:
@@ -75,12 +74,11 @@ func (c *Catalog) signal() {
 	}
 }
 
-// CatchUp returns when every change up to number counts on this node. It asks the database
-// only if one does not count yet. Errors: session.ErrUnavailable, and session.ErrBusy when
-// the database has no such change: it went back meanwhile.
+// CatchUp returns when every change up to number is applied on this node. It queries the database only if
+// a change is not applied yet. Errors: session.ErrUnavailable, and session.ErrBusy if the database lacks
+// the change because it was restored to an older state.
 func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
-	// The first poll may be one that began before the change was made. The second one cannot
-	// be.
+	// The first poll may have begun before the change was made. The second poll cannot have.
 	for ends := 0; ends < 2; {
 		if m := c.memory.Load(); m.contacted && m.applied.Load() >= number {
 			return nil
@@ -99,7 +97,7 @@ func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
 	return nil
 }
 
-// Renew returns when every change counts on this node that was made before the call. Errors:
+// Renew returns when every change that was made before the call is applied on this node. Errors:
 // session.ErrUnavailable.
 func (c *Catalog) Renew(ctx context.Context) error {
 	for ends := 0; ends < 2; { // the first poll may have begun before the call
@@ -114,9 +112,8 @@ func (c *Catalog) Renew(ctx context.Context) error {
 	return nil
 }
 
-// poll reads and applies the next changes, pollRows at most. Callers that ask at the same time
-// share one poll. more reports that there are further changes. Each poll makes progress,
-// however many there are.
+// poll reads and applies the next changes, pollRows at most. Simultaneous callers share one poll. more is
+// true if there are further changes. Each poll makes progress, however many changes there are.
 func (c *Catalog) poll(ctx context.Context) (more bool, err error) {
 	return fly(ctx, c.options.Within, &c.polls, "", func(ctx context.Context) (more bool, err error) {
 		ctx, cancel := context.WithTimeout(ctx, c.options.Within/2)
@@ -133,7 +130,7 @@ func (c *Catalog) poll(ctx context.Context) (more bool, err error) {
 	})
 }
 
-// pollPage does one poll. more reports that there are further changes.
+// pollPage makes one poll. more is true if there are further changes.
 func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err error) {
 	m := c.memory.Load()
 	last := m.applied.Load()
@@ -177,10 +174,9 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 	return end.number < newest, nil
 }
 
-// follows reports whether the changes that were read continue the applied ones. The last
-// applied change must still be there, unchanged, and no number may be missing. Otherwise the
-// node was away for longer than changes are kept, or this is another database, or an older
-// state of it.
+// follows reports whether the changes that were read continue the applied changes. The last applied
+// change must still exist unchanged, and no number may be missing. Otherwise the node was away for longer
+// than changes are kept, or this is another database or an older state of the database.
 func follows(changes []change, seen mark, newest int64) bool {
 	last := seen.number
 	if last > 0 && (len(changes) == 0 || changes[0].mark() != seen) {
@@ -196,9 +192,9 @@ func follows(changes []change, seen mark, newest int64) bool {
 	return newest >= last && (newest == last || len(changes) > 0)
 }
 
-// wentBack reports whether changes that do not follow the one that was seen show that history went
-// back: the seen one is gone, or another has its number. A node that was away for long may have
-// missed changes that are kept no more.
+// wentBack reports whether changes that do not follow the last seen change show that the database was
+// restored to an older state. In that case the seen change is missing or another change has its number. A
+// node that was away for long may instead have missed changes that are no longer kept.
 func wentBack(changes []change, seen mark, newest int64) bool {
 	if len(changes) > 0 && changes[0].number == seen.number {
 		return changes[0].token != seen.token
@@ -208,7 +204,7 @@ func wentBack(changes []change, seen mark, newest int64) bool {
 
 const selectNewest = `SELECT at, token FROM changes WHERE number = $1`
 
-// reload replaces the memory by an empty one that begins at the newest change.
+// reload replaces the memory with an empty memory that begins at the newest change.
 func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn, newest int64, changes []change) error {
 	old := c.memory.Load()
 	m := newMemory(old.generation+1, c.options.Customers, old.packed)
@@ -243,9 +239,9 @@ func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn, newest int64, chan
 	return nil
 }
 
-// Confirm makes sure, on a new connection, that its database has the newest change that this node
-// saw. If the database does not have it, the memory is replaced, as a poll would do. So what was
-// resolved before has another History.
+// Confirm checks on a new connection that its database has the newest change that this node saw. If the
+// database lacks the change, Confirm replaces the memory, as a poll would do. Earlier results then have
+// another History.
 func (c *Catalog) Confirm(ctx context.Context, conn *pgx.Conn) error {
 	if m := c.memory.Load(); m.contacted {
 		same, err := m.mark.Load().has(ctx, conn)
@@ -259,9 +255,9 @@ func (c *Catalog) Confirm(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// History is another number whenever the changes in the database did not follow those seen, see
-// model.Target.SetHistory.
+// History returns a number that changes whenever the changes in the database do not follow the changes
+// that this node saw, see model.Target.SetHistory.
 func (c *Catalog) History() uint64 { return c.memory.Load().generation }
 
-// WentBack is how often this node found that the database went back.
+// WentBack returns how often this node found the database restored to an older state.
 func (c *Catalog) WentBack() int64 { return c.wentBack.Load() }

@@ -12,21 +12,22 @@ import (
 )
 
 const (
-	// The listener's waits: to connect, between two looks at a quiet connection, and
-	// between two attempts to connect.
+	// listenTimeout is the time limit for connecting and for a ping. listenCheck is the interval of pings on
+	// a quiet connection. listenBackoff and maxBackoff are the first and the longest pause between attempts
+	// to connect.
 	listenTimeout = 2 * time.Second
 	listenCheck   = 10 * time.Second
 	listenBackoff = 50 * time.Millisecond
 	maxBackoff    = 2 * time.Second
-	// listenerName and pollerName are the application_name of the connections of a catalog.
+	// listenerName and pollerName are the application_name of a catalog's connections.
 	listenerName = "quotad-changes"
 	pollerName   = "quotad-poll"
 )
 
-// listen keeps a connection that listens, until ctx ends.
+// listen keeps a listening connection open until ctx ends.
 func (c *Catalog) listen(ctx context.Context) {
-	// Many nodes may lose their connections at once. Random pauses keep them from coming back
-	// at once.
+	// Many nodes may lose their connections at once. Random pauses prevent them from reconnecting all at
+	// once.
 	pauses := &backoff.ExponentialBackOff{InitialInterval: listenBackoff, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: maxBackoff}
 	for ctx.Err() == nil {
 		listened, err := c.listenOnce(ctx)
@@ -44,8 +45,7 @@ func (c *Catalog) listen(ctx context.Context) {
 	}
 }
 
-// listenOnce listens on one connection until it breaks. listened reports whether LISTEN
-// succeeded.
+// listenOnce listens on one connection until it breaks. listened reports whether LISTEN succeeded.
 func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
 	within, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
@@ -58,14 +58,14 @@ func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
 		return false, err
 	}
 	for {
-		c.signal() // at first, too: nobody heard earlier notices
+		c.signal() // also at first, because earlier notifications were missed
 		if err := waitForNotice(ctx, conn); err != nil {
 			return true, err
 		}
 	}
 }
 
-// waitForNotice returns at the next notice. On a quiet connection it pings the server every
+// waitForNotice returns at the next notification. If the connection is quiet, it pings the server every
 // listenCheck.
 func waitForNotice(ctx context.Context, conn *pgx.Conn) error {
 	for {

@@ -16,10 +16,10 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// errOvertaken: changes came faster than the things that they concern could be read.
+// errOvertaken is returned when changes arrive faster than the changed objects can be read.
 var errOvertaken = fmt.Errorf("%w: changes overtook every attempt to read", session.ErrBusy)
 
-// terms returns what holds for a customer now, from memory or from the database.
+// terms returns the present terms of a customer, from memory or from the database.
 func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 	if !plans.ValidCustomerKey(key) {
 		return nil, plans.ErrUnknownCustomer
@@ -42,8 +42,8 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Each part was valid when it was read. Only if all are still valid were they true at
-		// one moment. Two callers may make terms at once; the later ones replace equal ones.
+		// Each part was valid when it was read. The parts were true at one moment only if all are still valid.
+		// Two callers may build terms at once, in which case the later terms replace equal terms.
 		if t.valid() && c.memory.Load() == m {
 			t.rightAsOf(applied)
 			entry.terms.Store(t)
@@ -53,8 +53,7 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 	return nil, errOvertaken
 }
 
-// termsFor makes the terms of a customer's entry. The caller checks whether they are still
-// valid.
+// termsFor builds the terms of a customer's entry. The caller checks whether they are still valid.
 func (c *Catalog) termsFor(ctx context.Context, m *memory, entry *customerEntry) (*terms, error) {
 	var clock *clockEntry
 	if entry.clock != "" {
@@ -70,7 +69,7 @@ func (c *Catalog) termsFor(ctx context.Context, m *memory, entry *customerEntry)
 	now, s := entry.instant(clock), entry.scheduled
 	if !s.counts(now, clock) {
 		t := newTerms(m.generation, entry, now, &entry.onPlan, plan, clock, version, nil)
-		if s != nil { // at its instant it is in memory, in an outage, too
+		if s != nil { // so that the new plan is in memory at its instant, even in an outage
 			if plan, next, err := c.versionOn(ctx, m, &s.onPlan); err == nil {
 				t.next = newTerms(m.generation, entry, s.at, &s.onPlan, plan, clock, next, version)
 			}
@@ -84,7 +83,7 @@ func (c *Catalog) termsFor(ctx context.Context, m *memory, entry *customerEntry)
 	return newTerms(m.generation, entry, now, &s.onPlan, plan, clock, next, version), nil
 }
 
-// versionOn returns a plan that somebody is on, and the version of it that is in force for them.
+// versionOn returns a customer's plan and the version of the plan in force for the customer.
 func (c *Catalog) versionOn(ctx context.Context, m *memory, on *onPlan) (*planEntry, *version, error) {
 	plan, err := c.plan(ctx, m, on.plan)
 	if err != nil {
@@ -94,9 +93,8 @@ func (c *Catalog) versionOn(ctx context.Context, m *memory, on *onPlan) (*planEn
 	return plan, v, err
 }
 
-// recall returns a fact from memory, or else reads it. Callers that ask at the same time share
-// one read. A fact that was read is remembered only after all changes up to its number count
-// here.
+// recall returns a fact from memory or reads it. Simultaneous callers share one read. A fact that was
+// read is cached only after all changes up to its number are applied here.
 func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *memory, kind, key string,
 	known func() (V, bool), keep func(V), load func(context.Context) (V, error),
 ) (V, error) {
@@ -114,8 +112,8 @@ func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *mem
 			}
 			return v, err
 		})
-		// A valid fact can be used even if there was no room to keep it. An invalid one may
-		// come of a read that began before this call: try again.
+		// A valid fact can be used even if there was no room to cache it. An invalid fact may come from a read
+		// that began before this call, so try again.
 		if err != nil || v.read().valid() {
 			return v, err
 		}
@@ -124,8 +122,8 @@ func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *mem
 	return none, errOvertaken
 }
 
-// fly runs do once for all callers that ask for the same name at the same time (singleflight).
-// do has a deadline of its own, so that it serves the others when the first caller gives up.
+// fly runs do once for all simultaneous callers with the same name (singleflight). do has its own
+// deadline, so that it still serves the other callers if the first caller gives up.
 func fly[V any](ctx context.Context, within time.Duration, group *singleflight.Group, name string, do func(context.Context) (V, error)) (V, error) {
 	landed := group.DoChan(name, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
@@ -144,8 +142,8 @@ func fly[V any](ctx context.Context, within time.Duration, group *singleflight.G
 	}
 }
 
-// entryOfCustomer reads a customer. EXISTS comes first because few customers have overrides, or
-// rates of their own.
+// entryOfCustomer reads a customer. EXISTS comes first because few customers have overrides or rates of
+// their own.
 const entryOfCustomer = `
 	SELECT (SELECT number FROM change_number), c.key, c.id, c.change, p.key, coalesce(c.pinned_version, 0),
 		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features, c.former_periods, c.cuts,
@@ -163,9 +161,9 @@ const entryOfCustomer = `
 	LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits LEFT JOIN plans q ON q.id = s.plan_id
 	WHERE c.archived_at IS NULL`
 
-// scanEntry reads a row of entryOfCustomer. An error with a key is about the stored data of
-// that customer. An error without a key is about the read. Whoever read it says by the node's clock
-// when that was (reached): a step of the database's clock must not end an override early.
+// scanEntry reads a row of entryOfCustomer. An error with a key is about the stored data of that
+// customer, and an error without a key is about the read. The caller sets the instant of the read
+// (reached) by the node's clock, because a step of the database's clock must not end an override early.
 func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error) {
 	e = &customerEntry{known: true}
 	var asOf int64
@@ -212,16 +210,16 @@ func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error
 	return key, e, nil
 }
 
-// emptyDocument is the length of {} and []. Most customers have only such documents, and
-// reading JSON costs more than all other columns.
+// emptyDocument is the length of {} and []. Most customers have only such documents, and parsing JSON
+// costs more than reading all other columns.
 const emptyDocument = 2
 
-// errGone is a plans.ErrUnknownCustomer for the key of an archived customer. No hit makes
-// another customer of such a key.
+// errGone is a plans.ErrUnknownCustomer for the key of an archived customer. A hit never creates another
+// customer with such a key.
 var errGone = fmt.Errorf("%w", plans.ErrUnknownCustomer)
 
-// customer returns a customer's entry, or plans.ErrUnknownCustomer. keep says which unknown
-// customers are remembered.
+// customer returns a customer's entry or the error plans.ErrUnknownCustomer. keep decides which unknown
+// customers are cached.
 func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
 	for range maxAttempts {
 		e, ok := m.customers.Get(key, 0)
@@ -241,7 +239,7 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 			}
 		}
 		switch {
-		case !e.valid(): // a change came during the read: try again
+		case !e.valid(): // a change was made during the read, so try again
 		case e.known:
 			return e, nil
 		case e.gone:
@@ -253,14 +251,14 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 	return nil, errOvertaken
 }
 
-// keep remembers a customer's entry, or that there is no such customer.
+// keep caches a customer's entry, or the fact that the customer does not exist.
 func (c *Catalog) keep(m *memory, key string, e *customerEntry) {
 	switch {
 	case e.known:
 		remember(m.customers, key, e)
 	case e.gone || c.options.DefaultPlan == "":
 		remember(m.unknown, key, e)
-	default: // a first hit on any node may make the customer, and this node would not hear of it
+	default: // a first hit on any node may create the customer without a notification to this node
 	}
 }
 
@@ -271,7 +269,7 @@ const loadPlan = `
 
 func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, error) {
 	known := func() (*planEntry, bool) { return m.plans.Get(key, 0) }
-	if e, ok := known(); ok && e.valid() { // recall's first step, without what it allocates
+	if e, ok := known(); ok && e.valid() { // the first step of recall, without its allocations
 		return e, nil
 	}
 	keep := func(e *planEntry) { remember(m.plans, key, e) }
@@ -300,7 +298,7 @@ const loadMeter = `
 	SELECT n.number, m.id IS NOT NULL, coalesce(m.id, 0), coalesce(m.name, ''), coalesce(m.unit, ''), coalesce(m.returns, false)
 	FROM change_number n LEFT JOIN meters m ON m.key = $1`
 
-// meter returns a meter as it is now, or plans.ErrUnknownMeter, which is remembered too.
+// meter returns the present state of a meter or the error plans.ErrUnknownMeter, which is cached too.
 func (c *Catalog) meter(ctx context.Context, key string) (plans.Meter, error) {
 	e, err := c.meterEntry(ctx, key)
 	if err != nil {
@@ -341,7 +339,7 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 	}
 	return fly(ctx, c.options.Within, &m.flights, fmt.Sprint("version ", key), func(ctx context.Context) (*version, error) {
 		if v, ok := m.versions.Get(key, 0); ok {
-			return v, nil // the call before has made it: all must share its limits
+			return v, nil // made by the call before: all callers must share its limits
 		}
 		p, change, document := new(plans.Plan), int64(0), []byte(nil)
 		err := c.pool.QueryRow(ctx, loadVersion, key.plan, key.number).
@@ -369,8 +367,8 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 	})
 }
 
-// editions are what a plan's versions up to one made of the plan's token buckets. All versions of a
-// plan share what was read.
+// editions returns the token buckets of a plan's versions up to the version p. All versions of a plan
+// share the rows that were read.
 func (c *Catalog) editions(ctx context.Context, m *memory, p *plans.Plan) ([]plans.Edition, error) {
 	known, _ := m.editions.Get(p.Key, 0)
 	after := 0

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// newPeriods are the billing periods of an anonymous customer that is made now.
+// newPeriods returns the billing periods of an anonymous customer that is created now.
 func (c *Catalog) newPeriods(ctx context.Context) (p calendar.Periods, err error) {
 	now, err := c.options.Now(ctx)
 	if err != nil {
@@ -26,8 +26,8 @@ func (c *Catalog) newPeriods(ctx context.Context) (p calendar.Periods, err error
 	return p, nil
 }
 
-// newcomer is the terms that a customer would have if its first hit came now. It makes no
-// customer. Errors: plans.ErrUnknownCustomer where that hit would make none, and
+// newcomer returns the terms that a customer would have if its first hit came now, without creating the
+// customer. Errors: plans.ErrUnknownCustomer if that hit would create no customer, and
 // session.ErrUnavailable.
 func (c *Catalog) newcomer(ctx context.Context, customer string) (*terms, error) {
 	if !mayBeMade(customer) {
@@ -44,12 +44,12 @@ func (c *Catalog) newcomer(ctx context.Context, customer string) (*terms, error)
 	if err != nil {
 		return nil, err
 	}
-	// The entry's id is 0, which no customer has, so there are no counters of it.
+	// No customer has the id 0, so there are no counters of this entry.
 	e := &customerEntry{anonymous: true, onPlan: onPlan{plan: v.plan.Key}, periods: periods}
 	return newTerms(0, e, 0, &e.onPlan, nil, nil, v, nil), nil
 }
 
-// mayBeMade reports whether a hit may make a customer of this key.
+// mayBeMade reports whether a hit may create a customer with this key.
 func mayBeMade(customer string) bool {
 	return plans.ValidCustomerKey(customer) && !strings.HasPrefix(customer, plans.ErasedPrefix)
 }

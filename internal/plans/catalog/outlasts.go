@@ -8,10 +8,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Outlasting returns a limit of the default plan that counts hits for longer than ttl, and its
-// window. Both are empty when there is none, or no default plan. An anonymous customer that
-// was idle for ttl is forgotten. So a customer that waits for ttl would have all of such a
-// limit again.
+// Outlasting returns a limit of the default plan that counts hits for longer than ttl, and its window.
+// Both are empty if there is no such limit or no default plan. An anonymous customer that is idle for ttl
+// is forgotten, so a customer that waits for ttl would have the whole limit again.
 func (c *Catalog) Outlasting(ctx context.Context, ttl time.Duration) (limit, window string) {
 	if c.options.DefaultPlan == "" {
 		return "", ""
@@ -30,7 +29,7 @@ func (c *Catalog) Outlasting(ctx context.Context, ttl time.Duration) (limit, win
 	return "", ""
 }
 
-// calendarDays are the most days that a calendar window or an interval has.
+// calendarDays contains the greatest number of days of each calendar window and interval.
 var calendarDays = map[string]int64{
 	"calendar_day": 1, "calendar_week": 7, "calendar_month": 31, "calendar_year": 366,
 	"day": 1, "week": 7, "month": 31, "year": 366,

@@ -10,36 +10,37 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// packing holds more customers than the memory's entries: a packed customer takes a few dozen
-// bytes instead of a thousand. Packed customers have no pointers, so the garbage collector
-// does not follow them. To make an entry of one takes a microsecond; to ask the database takes
-// twenty. Customers with something of their own, such as an override, are not packed.
+// packing stores customers beyond the capacity of the memory's entries. A packed customer takes a few
+// dozen bytes instead of a thousand. Packed customers contain no pointers, so the garbage collector does
+// not scan them. Unpacking an entry takes a microsecond, while a query of the database takes twenty.
+// Customers with data of their own, such as an override, are not packed.
 //
-// An unpacked entry has the change number at which it was read. So it is valid by the same
+// An unpacked entry carries the change number at which it was read, so its validity depends on the same
 // floor as before.
 type packing struct {
 	customers *packed.Map
 	commons   commons
 }
 
-// newPacking returns an empty packing of at most this many bytes, or up to an eighth less.
+// newPacking returns an empty packing whose size in bytes is at most the given number, or up to an eighth
+// smaller.
 func newPacking(bytes int) *packing {
 	return &packing{customers: packed.New(bytes), commons: commons{numbers: make(map[common]uint64)}}
 }
 
-// plain reports whether a customer has nothing that others on its plan do not have.
+// plain reports whether a customer has no data of its own beyond its plan.
 func (e *customerEntry) plain() bool {
 	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 && len(e.rates) == 0 &&
 		e.suspension == nil && e.ends == nil && e.scheduled == nil && !e.capped &&
 		e.periods.Before == nil && len(e.periods.Cuts) <= maxPackedCuts
 }
 
-// maxPackedCuts is how many cuts of billing periods a packed customer may have: more than one
-// starts, and ends, and has of a trial.
+// maxPackedCuts is the most cuts of billing periods that a packed customer may have. It is enough for a
+// start, an end and the cuts of a trial.
 const maxPackedCuts = 4
 
-// pack stores a plain customer in packed form, with what its targets know of their counters'
-// rows.
+// pack stores a plain customer in packed form, with the information that its targets have about their
+// counters' rows.
 func (m *memory) pack(key string, e *customerEntry) {
 	if !e.plain() {
 		return
@@ -59,13 +60,13 @@ func (m *memory) pack(key string, e *customerEntry) {
 		b = binary.AppendVarint(b, cut-m.since)
 	}
 	m.packed.customers.Set(key, e.appendRows(b, m.since))
-	if !e.valid() { // a change came meanwhile, and may have removed the key before Set stored it
+	if !e.valid() { // a change may have removed the key before Set stored it
 		m.packed.customers.Remove(key)
 	}
 }
 
-// unpack makes the entry of a packed customer. It is nil when the customer is not packed, or
-// was packed by another memory.
+// unpack returns the entry of a packed customer. The result is nil if the customer is not packed or was
+// packed by another memory.
 func (m *memory) unpack(key string) *customerEntry {
 	var space [packed.MaxValue]byte
 	r := packedReader{m.packed.customers.Get(space[:0], key)}
@@ -80,7 +81,7 @@ func (m *memory) unpack(key string) *customerEntry {
 	zone, bad := calendar.Location(common.zone)
 	anchor, err := calendar.AnchorOf(r.varint() + m.since/1e6)
 	if bad != nil || err != nil {
-		return nil // impossible: both were valid when they were packed
+		return nil // impossible, because both were valid when they were packed
 	}
 	e.periods.Zone, e.periods.Anchor = zone, anchor
 	if cuts := r.uvarint(); cuts > 0 {

@@ -8,10 +8,10 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// appendRows appends what the targets of a customer know of their counters' rows, as far as
-// there is room. Each row is the meter's id, a length of one byte, and the bytes of
-// model.Target.AppendRow. Meters that nobody asked for since the customer was unpacked keep
-// the row that they had then.
+// appendRows appends the information that a customer's targets have about their counters' rows, if there
+// is room. Each row consists of the meter's id, a length of one byte, and the bytes of
+// model.Target.AppendRow. A meter that was not used since the customer was unpacked keeps its previous
+// row.
 func (e *customerEntry) appendRows(b []byte, since int64) []byte {
 	var targets *meterTarget
 	if t := e.terms.Load(); t != nil {
@@ -27,7 +27,7 @@ func (e *customerEntry) appendRows(b []byte, since int64) []byte {
 	}
 	for mt := targets; mt != nil; mt = mt.older {
 		if targets.of(mt.meter) != mt {
-			continue // a newer one has taken its place
+			continue // a newer target has replaced this target
 		}
 		before, from := len(b), 0
 		b, from = beginRow(b, mt.meter.id)
@@ -43,14 +43,14 @@ func (e *customerEntry) appendRows(b []byte, since int64) []byte {
 	return b
 }
 
-// beginRow appends what comes before a meter's row, and returns where the row begins.
+// beginRow appends the header of a meter's row and returns the position at which the row begins.
 func beginRow(b []byte, meter int32) (_ []byte, from int) {
 	b = append(binary.AppendUvarint(b, uint64(meter)), 0)
 	return b, len(b)
 }
 
-// endRow sets the length of a row. It removes the row, back to before, when it is empty or too
-// long.
+// endRow sets the length of a row. If the row is empty or too long, endRow removes the row and its
+// header, back to before.
 func endRow(b []byte, before, from int) []byte {
 	if len(b) == from || len(b) > packed.MaxValue {
 		return b[:before]
@@ -59,8 +59,8 @@ func endRow(b []byte, before, from int) []byte {
 	return b
 }
 
-// learnRow tells a meter's target what was known of its counter's row when the customer was
-// packed.
+// learnRow passes to a meter's target the information about its counter's row from the time when the
+// customer was packed.
 func (e *customerEntry) learnRow(meter int32, target *model.Target) {
 	for of, row := range packedRows(e.rows) {
 		if of == meter {

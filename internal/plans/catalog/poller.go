@@ -12,9 +12,9 @@ import (
 	"quotad/internal/postgres"
 )
 
-// change is one row of the table of changes. kind is one of the store's kinds. at is when it was
-// made, µs. token tells it from another change of the same number, which a restored database may
-// have.
+// change is one row of the table of changes. kind is one of the store's kinds, and at is the instant of
+// the change, µs. token distinguishes the change from another change with the same number, which a
+// restored database may have.
 type change struct {
 	number    int64
 	kind, key string
@@ -22,7 +22,7 @@ type change struct {
 	token     [16]byte
 }
 
-// mark is a change that was seen. Number 0 is none, which every database has.
+// mark identifies a change that was seen. Number 0 means no change, which every database has.
 type mark struct {
 	number int64
 	token  [16]byte
@@ -37,16 +37,16 @@ const selectChanges = `
 		SELECT * FROM changes WHERE number >= $1 ORDER BY number LIMIT $2) c ON true
 	ORDER BY c.number`
 
-// poller is the connection on which changes are asked for. Nothing else uses it. So no change
-// waits behind the reads of requests and upkeep.
+// poller owns the connection on which changes are queried. Nothing else uses the connection, so changes
+// never wait behind the reads of requests and upkeep.
 type poller struct {
-	pool *pgxpool.Pool // the connection is configured as those of this pool
+	pool *pgxpool.Pool // the connection is configured like the connections of this pool
 
 	mu   sync.Mutex
-	conn *pgx.Conn // nil: none yet, or the last one broke
+	conn *pgx.Conn // nil before the first use and after the connection was closed
 }
 
-// use runs do on the connection, and opens it first where there is none.
+// use runs do on the connection, and first opens the connection if necessary.
 func (p *poller) use(ctx context.Context, do func(*pgx.Conn) error) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +58,8 @@ func (p *poller) use(ctx context.Context, do func(*pgx.Conn) error) (err error) 
 	return do(p.conn)
 }
 
-// instead runs do, which polls on another connection. The next poll has a new one: that of before
-// may be to another server.
+// instead runs do, which polls on another connection. The next poll opens a new connection, because the
+// previous connection may lead to another server.
 func (p *poller) instead(do func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,15 +79,15 @@ func (p *poller) close() {
 	}
 }
 
-// closeWithin closes a connection in order, within listenTimeout.
+// closeWithin closes a connection properly, within listenTimeout.
 func closeWithin(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), listenTimeout)
 	defer cancel()
 	_ = conn.Close(ctx)
 }
 
-// changesFrom returns the number of the newest change, and the changes from number first on,
-// at most pollRows+1.
+// changesFrom returns the number of the newest change, and the changes from number first on, at most
+// pollRows+1.
 func changesFrom(ctx context.Context, from *pgx.Conn, first int64) (newest int64, changes []change, err error) {
 	rows, _ := from.Query(ctx, selectChanges, first, pollRows+1)
 	var c change
@@ -104,7 +104,7 @@ func changesFrom(ctx context.Context, from *pgx.Conn, first int64) (newest int64
 
 const selectToken = `SELECT token FROM changes WHERE number = $1`
 
-// has reports whether the database has a change that was seen.
+// has reports whether the database contains the change m.
 func (m mark) has(ctx context.Context, from *pgx.Conn) (bool, error) {
 	if m.number == 0 {
 		return true, nil

@@ -13,24 +13,25 @@ import (
 )
 
 const (
-	// maxTogether is how many customers one statement reads.
+	// maxTogether is the greatest number of customers that one statement reads.
 	maxTogether = 500
-	// maxWaiting is how many such statements may wait. Customers that would need one more get
-	// ErrBusy.
+	// maxWaiting is the number of such statements that may wait. Customers that would need a further
+	// statement get ErrBusy.
 	maxWaiting = 20
-	// maxReaders is how many such statements a node runs at once.
+	// maxReaders is the number of such statements that a node runs at once.
 	maxReaders = 2
 )
 
-// A reading is a read of several customers by one statement. Where there are more customers
-// than the memory holds, nearly every hit has to read one. A statement for each would cost
-// several times what the hit does. So callers that come while maxReaders statements run join
+// A reading is a read of several customers by one statement. If there are more customers than the memory
+// can contain, nearly every hit has to read a customer. A statement for each customer would cost several
+// times as much as the hit. Callers that arrive while maxReaders statements are running therefore join
 // the next reading.
 type reading struct {
 	keys []string
 	done chan struct{}
-	// Valid once done is closed. found is what was read of each key. bad is why the stored
-	// data of a customer cannot be used. err is why the whole reading failed.
+	// The fields below are valid once done is closed. found contains the entry that was read for each key.
+	// bad contains the errors of customers whose stored data is invalid. err is the error of the whole
+	// reading.
 	found map[string]*customerEntry
 	bad   map[string]error
 	err   error
@@ -43,8 +44,8 @@ type readings struct {
 	readers int
 }
 
-// join adds a key to a reading that has not begun, so that the answer is no older than the
-// question. begin tells the caller to start a reader. r is nil when too many readings wait.
+// join adds a key to a reading that has not begun, so that the result is no older than the call. If begin
+// is true, the caller must start a reader. r is nil if too many readings are waiting.
 func (rs *readings) join(key string) (r *reading, begin bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -71,7 +72,8 @@ func (rs *readings) join(key string) (r *reading, begin bool) {
 	return r, true
 }
 
-// next takes the oldest reading. It is nil when none is left, and then the reader ends.
+// next removes the oldest reading from the queue and returns it. The result is nil if the queue is empty,
+// and the reader then ends.
 func (rs *readings) next() *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -86,7 +88,7 @@ func (rs *readings) next() *reading {
 
 var errManyReadings = fmt.Errorf("%w: too many customers are to be looked up", session.ErrBusy)
 
-// readCustomer reads a customer's entry, together with those that others ask for.
+// readCustomer reads a customer's entry, together with the entries that other callers need.
 func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
 	r, begin := m.readings.join(key)
 	if r == nil {
@@ -111,12 +113,11 @@ func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*cus
 	return r.found[key], store.Classify(r.bad[key])
 }
 
-// read does a reading. An entry is remembered only after all changes up to its number count
-// here.
+// read performs a reading. An entry is cached only after all changes up to its number are applied here.
 func (c *Catalog) read(ctx context.Context, m *memory, r *reading) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Within)
 	defer cancel()
-	for left := r.keys; len(left) > 0; { // again for customers that were made between the two statements
+	for left := r.keys; len(left) > 0; { // repeat for customers that were created between the two statements
 		if err := c.readKnown(ctx, m, r, left); err != nil {
 			return err
 		}
@@ -145,7 +146,7 @@ func (c *Catalog) read(ctx context.Context, m *memory, r *reading) error {
 	return nil
 }
 
-// missing are those of the keys of which nothing is known yet.
+// missing returns the keys whose customers have not been read yet.
 func (r *reading) missing(keys []string) (left []string) {
 	for _, key := range keys {
 		if r.found[key] == nil && r.bad[key] == nil {
@@ -157,13 +158,13 @@ func (r *reading) missing(keys []string) (left []string) {
 
 const loadCustomers = entryOfCustomer + ` AND c.key = ANY ($1::text[])`
 
-// readKnown reads those of the customers that exist.
+// readKnown reads the customers that exist.
 func (c *Catalog) readKnown(ctx context.Context, m *memory, r *reading, keys []string) error {
 	now, err := c.options.Now(ctx)
 	if err != nil {
 		return err
 	}
-	rows, _ := c.pool.Query(ctx, loadCustomers, keys) // its error is that of rows
+	rows, _ := c.pool.Query(ctx, loadCustomers, keys) // rows.Err reports its error
 	defer rows.Close()
 	for rows.Next() {
 		key, entry, err := m.scanEntry(rows)
@@ -174,7 +175,7 @@ func (c *Catalog) readKnown(ctx context.Context, m *memory, r *reading, keys []s
 			r.bad[key] = err
 			continue
 		}
-		entry.reached.Store(now) // what has ended by then needs no hit that finds it out
+		entry.reached.Store(now) // an override that has ended by then is recognized without a hit
 		r.found[key] = entry
 	}
 	return rows.Err()
@@ -184,7 +185,8 @@ const loadNoCustomers = `
 	SELECT n.number, k.key, c.key IS NOT NULL AND c.archived_at IS NULL, c.archived_at IS NOT NULL
 	FROM change_number n CROSS JOIN unnest($1::text[]) AS k (key) LEFT JOIN customers c ON c.key = k.key`
 
-// readUnknown notes those of the keys that are no living customer's. It leaves out the others.
+// readUnknown records the keys that belong to no customer or to an archived customer. Other keys are left
+// out.
 func (c *Catalog) readUnknown(ctx context.Context, m *memory, r *reading, keys []string) error {
 	var asOf int64
 	var key string

@@ -12,12 +12,11 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// ResolveKnown is Resolve for operations that are no hits, such as a refund. It makes no
-// customer. Where the customer's plan does not have the meter, or not any more, the target has
-// no limits.
+// ResolveKnown is Resolve for operations other than hits, such as a refund. It creates no customer. If
+// the customer's plan lacks the meter, or no longer has it, the target has no limits.
 //
-// Errors: plans.ErrUnknownCustomer (also for an archived one), plans.ErrUnknownMeter, and
-// session.ErrUnavailable when the database could not be asked.
+// Errors: plans.ErrUnknownCustomer (also for an archived customer), plans.ErrUnknownMeter, and
+// session.ErrUnavailable if the database could not be queried.
 func (c *Catalog) ResolveKnown(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
 	if err := c.reach(ctx, atLeast); err != nil {
 		return nil, err
@@ -36,8 +35,8 @@ func (c *Catalog) ResolveKnown(ctx context.Context, customer, meter string, atLe
 	return t.targetByID(m.ID), nil
 }
 
-// ResolveByID is ResolveKnown by the ids of customer and meter, which a reservation's id
-// carries. It also returns their keys. Errors are those of ResolveKnown.
+// ResolveByID is ResolveKnown by the ids of customer and meter, which a reservation's id contains. It
+// also returns the keys of both. Errors are the errors of ResolveKnown.
 func (c *Catalog) ResolveByID(ctx context.Context, customer int64, meter int32, atLeast int64) (t *model.Target, customerKey, meterKey string, err error) {
 	if err = c.reach(ctx, atLeast); err != nil {
 		return nil, "", "", err
@@ -52,7 +51,7 @@ func (c *Catalog) ResolveByID(ctx context.Context, customer int64, meter int32, 
 	return r.targetByID(meter), customerKey, meterKey, nil
 }
 
-// reach is CatchUp, without a call where the change counts already.
+// reach is CatchUp, but returns at once if the change is already applied.
 func (c *Catalog) reach(ctx context.Context, atLeast int64) error {
 	if atLeast <= c.Applied() {
 		return nil
@@ -60,9 +59,9 @@ func (c *Catalog) reach(ctx context.Context, atLeast int64) error {
 	return c.CatchUp(ctx, atLeast)
 }
 
-// termsByID is terms by the customer's id, and returns the customer's key. The remembered key
-// is a hint: the key of an erased customer may be another's now. So the id in the terms is
-// checked.
+// termsByID is terms by the customer's id, and also returns the customer's key. The cached key is only a
+// hint, because the key of an erased customer may now belong to another customer. termsByID therefore
+// checks the id in the terms.
 func (c *Catalog) termsByID(ctx context.Context, id int64) (*terms, string, error) {
 	for range maxAttempts {
 		m := c.memory.Load()
@@ -89,8 +88,8 @@ const loadCustomerKey = `
 	SELECT n.number, coalesce(c.key, '')
 	FROM change_number n LEFT JOIN customers c ON c.id = $1 AND c.archived_at IS NULL`
 
-// loadCustomerKey reads a customer's key and remembers it. It returns after all changes up to
-// its read count here, so that the memory is no older than the key. An unknown customer is
+// loadCustomerKey reads and caches a customer's key. It returns after all changes up to its read are
+// applied here, so that the memory is no older than the key. The error for an unknown customer is
 // plans.ErrUnknownCustomer.
 func (c *Catalog) loadCustomerKey(ctx context.Context, m *memory, id int64) (string, error) {
 	return fly(ctx, c.options.Within, &m.flights, "customer's key "+strconv.FormatInt(id, 10), func(ctx context.Context) (string, error) {
@@ -109,8 +108,8 @@ func (c *Catalog) loadCustomerKey(ctx context.Context, m *memory, id int64) (str
 
 const loadMeterKey = `SELECT key FROM meters WHERE id = $1`
 
-// meterKey is the key of the meter with this id, or plans.ErrUnknownMeter. A meter's key never
-// changes.
+// meterKey returns the key of the meter with this id or the error plans.ErrUnknownMeter. A meter's key
+// never changes.
 func (c *Catalog) meterKey(ctx context.Context, v *version, id int32) (string, error) {
 	for _, m := range v.order {
 		if m.id == id {
@@ -134,12 +133,12 @@ func (c *Catalog) meterKey(ctx context.Context, v *version, id int32) (string, e
 	})
 }
 
-// MaxResolves bounds how often an operation is judged again because its limits changed
-// meanwhile, or an override ended. Each further time needs another one within milliseconds.
+// MaxResolves is the number of times that an operation is judged when its limits change meanwhile or an
+// override ends. Each repetition requires another such event within milliseconds.
 const MaxResolves = 4
 
-// WhileStale calls do with atLeast 0, for any change that this node has seen. While do answers
-// that its limits were stale, WhileStale calls it again with the newer change.
+// WhileStale calls do with atLeast 0, which means any change that this node has seen. While do returns
+// that its limits were stale, WhileStale calls do again with the newer change, up to MaxResolves calls.
 func WhileStale(do func(atLeast int64) error) error {
 	atLeast := int64(0)
 	for try := 1; ; try++ {

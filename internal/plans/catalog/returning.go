@@ -8,16 +8,16 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// maxReturning bounds the set of meters whose units may come back. Where there are more such
-// meters, every meter counts as one.
+// maxReturning limits the set of meters whose units can be returned by other means than time, such as
+// refunds. If there are more such meters, every meter counts as one of them.
 const maxReturning = 20_000
 
-// Returning marks a meter in a store: its units may come back, by refunds and reservations. Every node
-// knows the mark within a second, and from then on remembers refusals on the meter no longer
-// than that. It is called before units are given back or reserved. It writes only once for
+// Returning marks a meter in a store as a meter whose units can be returned by refunds and reservations.
+// Every node learns of the mark within a second, and from then on caches refusals on the meter for at
+// most a second. Returning must be called before units are returned or reserved. It writes only once for
 // each meter.
 //
-// Errors: plans.ErrUnknownMeter, and those of Store's writes.
+// Errors: plans.ErrUnknownMeter, and the errors of the Store's writes.
 func (c *Catalog) Returning(ctx context.Context, in *store.Store, meter string) error {
 	e, err := c.meterEntry(ctx, meter)
 	if err != nil || e.returns {
@@ -26,8 +26,8 @@ func (c *Catalog) Returning(ctx context.Context, in *store.Store, meter string) 
 	return in.SetReturning(ctx, meter)
 }
 
-// Returns reports whether units of the meter with this id may come back by something else than
-// time or a change. While a node does not know yet, it is true of every meter.
+// Returns reports whether units of the meter with this id can be returned by other means than time or a
+// change. Until the node knows the marked meters, the result is true for every meter.
 func (c *Catalog) Returns(meter int32) bool {
 	known := c.memory.Load().returning.Load()
 	if known == nil {
@@ -37,13 +37,14 @@ func (c *Catalog) Returns(meter int32) bool {
 	return returns
 }
 
-// meterSet is an immutable set of meters, by their ids.
+// meterSet is an immutable set of meters, by id.
 type meterSet map[int32]struct{}
 
 const loadReturning = `SELECT id FROM meters WHERE returns LIMIT $1`
 
-// readReturning reads the meters whose units may come back; nil when there are too many to
-// keep. A mark is never removed, so a newer read than was asked for does no harm.
+// readReturning reads the meters whose units can be returned by other means than time. The result is nil
+// if there are too many to cache. A mark is never removed, so a read that is newer than requested does no
+// harm.
 func readReturning(ctx context.Context, from *pgx.Conn) (*meterSet, error) {
 	rows, _ := from.Query(ctx, loadReturning, maxReturning+1)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int32])

@@ -9,27 +9,27 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// onPlan says what plan a customer is on.
+// onPlan contains the plan of a customer, its pinned version, and the version at which it joined.
 type onPlan struct {
 	plan   string
-	pinned int // the version, 0: none
+	pinned int // pinned version; 0 if there is none
 	joined int // customers.joined_version
 }
 
-// scheduled is another plan that a customer is on from an instant on, µs by its clock. It counts there
-// without a write. change wrote it.
+// scheduled is another plan that applies to a customer from the instant at on, without a write at that
+// instant. at is µs by the customer's clock. change is the number of the change that scheduled the plan.
 type scheduled struct {
 	onPlan
 	at, change int64
 }
 
-// counts reports whether the plan counts at what the customer's clock shows. A test clock that showed
-// at once may be set back; the plan stays.
+// counts reports whether the plan applies at the time of the customer's clock. Once a test clock has
+// reached the instant at, the plan applies even if the clock is set back.
 func (s *scheduled) counts(now int64, clock *clockEntry) bool {
 	return s != nil && (now >= s.at || clock != nil && clock.history.Reached(s.at, s.change) > 0)
 }
 
-// scheduled is the change of plan that waits beside some terms, nil for none.
+// scheduled returns the change of plan that is pending for some terms, or nil if no change is pending.
 func (c *Catalog) scheduled(ctx context.Context, t *terms) (*plans.ScheduledChange, error) {
 	s := t.entry.scheduled
 	if s == nil || t.before != nil {
@@ -42,7 +42,8 @@ func (c *Catalog) scheduled(ctx context.Context, t *terms) (*plans.ScheduledChan
 	return &plans.ScheduledChange{Plan: s.plan, PlanVersion: s.effective(plan), At: time.UnixMicro(s.at).UTC()}, nil
 }
 
-// schedule tells a target of the customer's other plan: of the one that is to come, or that it is of.
+// schedule informs a target of the customer's scheduled plan, whether the plan is pending or applies
+// already.
 func (t *terms) schedule(target *model.Target, meter int32) {
 	switch s := t.entry.scheduled; {
 	case s == nil:
@@ -53,7 +54,7 @@ func (t *terms) schedule(target *model.Target, meter int32) {
 	}
 }
 
-// nextLimits are the limits of a meter from the scheduled change on; nil: they could not be read.
+// nextLimits returns the limits of a meter after the scheduled change, or nil if they could not be read.
 func (t *terms) nextLimits(meter int32) *[]*model.Limit {
 	if t.next == nil {
 		return nil
@@ -67,11 +68,12 @@ func (t *terms) nextLimits(meter int32) *[]*model.Limit {
 	return &limits
 }
 
-// changedRates are a limit's own rates, as the scheduled change leaves them once it is settled.
+// changedRates returns a limit's own rates in the state that they will have when the scheduled change is
+// settled.
 func (t *terms) changedRates(limit string, own *plans.OwnRates, plan model.Rates, clock plans.ClockHistory) *plans.OwnRates {
 	e, s := t.entry, t.entry.scheduled
 	number, before := clock.Counts(s.at, s.change), t.before.editions
-	if clock != nil { // later versions never counted for the customer
+	if clock != nil { // later versions never applied to the customer
 		before = before[:sort.Search(len(before), func(i int) bool { return before[i].Change >= number })]
 	}
 	was := own.RatesOver(plans.PlanRates(before, e.joined, e.pinned, limit, clock), clock).Before(s.at).Latest()

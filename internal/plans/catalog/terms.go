@@ -12,10 +12,10 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// fact is the change number at which something was read, and the floor by which it is valid or
-// not.
+// fact contains the change number at which a value was read, and the floor that determines whether the
+// value is valid.
 type fact struct {
-	asOf  int64 // the newest change when it was read
+	asOf  int64 // newest change at the time of the read
 	floor *atomic.Int64
 }
 
@@ -23,40 +23,40 @@ func (f *fact) valid() bool { return f.floor.Load() <= f.asOf }
 
 func (f *fact) read() *fact { return f }
 
-// customerEntry is what hits need of a customer, or that there is no such customer (known is
-// false). terms follow from the entry and its plan. They are made when first needed, and again
-// after the plan has changed.
+// customerEntry contains the data of a customer that hits need, or records that the customer does not
+// exist (known is false). terms is derived from the entry and its plan when first needed, and again after
+// the plan has changed.
 type customerEntry struct {
 	fact
 	known     bool
-	gone      bool // the key is an archived customer's, so no new one may have it
+	gone      bool // the key belongs to an archived customer, so no new customer may have it
 	anonymous bool
 	id        int64
 	change    int64
 	onPlan
-	scheduled *scheduled       // nil: no other plan waits
+	scheduled *scheduled       // nil if no change of plan is pending
 	capped    bool             // a meter has a cap
-	periods   calendar.Periods // without an interval, which is the plan's
-	clock     string           // the key of its test clock, or none
+	periods   calendar.Periods // without an interval, which the plan defines
+	clock     string           // key of the test clock; empty if there is none
 
-	// What differs from the plan: features, and limits by their names, now and before.
+	// The customer's differences from its plan: features, and present and past limits by name.
 	features  map[string]any
 	overrides map[string]plans.StoredOverride
 	rates     map[string]*plans.OwnRates
 
-	suspension *plans.Suspension // nil: none
-	ends       *int64            // from here on it is refused what it asks for, µs by its clock; nil: never
+	suspension *plans.Suspension // nil if there is none
+	ends       *int64            // instant from which hits are refused, µs by the customer's clock; nil if never
 
-	reached atomic.Int64 // the latest instant that the entry was read or judged at, see newTerms, µs; not by a test clock
+	reached atomic.Int64 // latest instant of a read or judgement, see newTerms, µs; not used with a test clock
 
-	rows  []byte // what the customer's targets knew of their counters when it was packed, see appendRows
-	since int64  // the instant that those in rows are counted from, µs
+	rows  []byte // packed information of the customer's targets about their counters, see appendRows
+	since int64  // base of the instants in rows, µs
 
 	terms atomic.Pointer[terms]
 }
 
-// planEntry is the part of a plan that changes. latest is the number of its latest version.
-// all is that of the latest version written for all customers (0: none).
+// planEntry is the changeable part of a plan. latest is the number of the plan's latest version. all is
+// the number of the latest version that was written for all customers (0 if there is none).
 type planEntry struct {
 	fact
 	id     int32
@@ -64,7 +64,7 @@ type planEntry struct {
 	all    int
 }
 
-// clockEntry is a test clock as it was set last.
+// clockEntry is a test clock in its latest state.
 type clockEntry struct {
 	fact
 	change int64
@@ -76,12 +76,12 @@ type meterEntry struct {
 	fact
 	meter   plans.Meter
 	known   bool
-	returns bool // its units may come back, see Returning
+	returns bool // its units may be given back, see Returning
 }
 
-// effective is the version in force. That is the pinned one. Without it, it is the latest at
-// the time of joining, or a later one that was written for all. customerColumns computes the
-// same in SQL, and a test compares the two.
+// effective returns the version in force, which is the pinned version. Without a pin, it is the latest
+// version at the time of joining, or a later version that was written for all customers. customerColumns
+// computes the same in SQL, and a test compares the two.
 func (o *onPlan) effective(p *planEntry) int {
 	if o.pinned != 0 {
 		return o.pinned
@@ -89,7 +89,7 @@ func (o *onPlan) effective(p *planEntry) int {
 	return max(o.joined, p.all)
 }
 
-// instant is what the customer's clock shows, as far as is known, µs.
+// instant returns the latest known time of the customer's clock, µs.
 func (e *customerEntry) instant(c *clockEntry) int64 {
 	if c != nil {
 		return c.Now
@@ -97,28 +97,28 @@ func (e *customerEntry) instant(c *clockEntry) int64 {
 	return e.reached.Load()
 }
 
-// terms are what a customer has at one moment: the plan version in force, and the targets of
-// its hits.
+// terms contains the plan version in force for a customer at one moment, and the targets of the
+// customer's hits.
 type terms struct {
 	entry   *customerEntry
-	on      *onPlan // the entry's, or that of its scheduled change
+	on      *onPlan // plan of the entry, or of its scheduled change
 	plan    *planEntry
-	before  *version    // that the customer was on before its scheduled change; nil: none counts yet
-	next    *terms      // as they are once the scheduled change counts; nil: none waits, or they could not be read
-	clock   *clockEntry // nil: PostgreSQL's time
+	before  *version    // version before the scheduled change; nil if no change applies yet
+	next    *terms      // terms after the pending change; nil if there is none, or if they could not be read
+	clock   *clockEntry // nil means PostgreSQL's time
 	version *version
-	history uint64 // the generation of their memory
+	history uint64 // generation of the memory
 	asOf    atomic.Int64
-	shown   *plans.Plan // the version's, with the customer's features over its own
+	shown   *plans.Plan // plan of version, with the customer's features merged over its own
 	change  int64
-	now     int64 // overrides that had expired by then count no more, µs
-	ends    int64 // when the next one ends, or another plan or cap counts, µs; 0: never, or a test clock says it
+	now     int64 // instant of the terms, µs; overrides that had expired by then do not apply
+	ends    int64 // instant at which an override ends or another plan or cap applies, µs; 0 if never or on a test clock
 
-	caps []plans.CapPeriod // from the period that ran when they were read on
-	cap  *plans.CapPeriod  // that counts now; nil: none
+	caps []plans.CapPeriod // from the period that ran at the read on
+	cap  *plans.CapPeriod  // cap that applies now; nil if there is none
 
-	// targets are those that were asked for, as a linked list, the newest first. A plan may
-	// name a thousand meters, of which a customer uses two.
+	// targets is a linked list of the targets that were requested, the newest first. A list is short,
+	// because a customer uses few of the thousand meters that a plan may name.
 	targets atomic.Pointer[meterTarget]
 }
 
@@ -128,11 +128,11 @@ type meterTarget struct {
 	target *model.Target
 	older  *meterTarget
 
-	capEnds int64        // when the period of the target's cap ends, µs, if the customer lives by a test clock; else 0
-	reached atomic.Int64 // the latest instant, µs, that the target was judged at after its cap's end
+	capEnds int64        // end of the period of the target's cap, µs, for a customer on a test clock; otherwise 0
+	reached atomic.Int64 // latest judgement of the target after its cap's end, µs
 }
 
-// of returns the newest target of a meter; nil when nobody has asked for it.
+// of returns the newest target of a meter, or nil if none was requested.
 func (mt *meterTarget) of(m *planMeter) *meterTarget {
 	for ; mt != nil; mt = mt.older {
 		if mt.meter == m {
@@ -145,8 +145,8 @@ func (mt *meterTarget) of(m *planMeter) *meterTarget {
 // over reports whether a hit was judged after the end of the target's cap.
 func (mt *meterTarget) over() bool { return mt.capEnds > 0 && mt.reached.Load() >= mt.capEnds }
 
-// current is the entry's terms if they are still valid, else nil. The customer's fact must be
-// checked first, see memory.
+// current returns the entry's terms if they are still valid, and nil otherwise. The customer's fact must
+// be checked first, see memory.
 func (e *customerEntry) current() *terms {
 	t := e.terms.Load()
 	if t == nil || !t.valid() {
@@ -160,8 +160,8 @@ func (t *terms) valid() bool {
 		(t.ends == 0 || t.entry.reached.Load() < t.ends)
 }
 
-// rightAsOf notes that the terms are right as of a change. They were found to be valid after all
-// changes up to it counted.
+// rightAsOf records that the terms are valid as of a change. They were found valid after all changes up
+// to it were applied.
 func (t *terms) rightAsOf(change int64) {
 	for {
 		last := t.asOf.Load()
@@ -171,11 +171,11 @@ func (t *terms) rightAsOf(change int64) {
 	}
 }
 
-// newTerms makes terms of what counts at now, µs by the customer's clock.
+// newTerms builds the terms that apply at now, µs by the customer's clock.
 func newTerms(history uint64, e *customerEntry, now int64, on *onPlan, p *planEntry, c *clockEntry, v, before *version) *terms {
 	t := &terms{history: history, entry: e, on: on, plan: p, before: before, clock: c, version: v, shown: v.plan.WithFeatures(e.features)}
-	// The number leaves out changes of the meter. A hit is judged by the meter's id, which
-	// never changes and is older than the plan version that names the meter.
+	// The number leaves out changes of the meter. A hit is judged by the meter's id, which never changes and
+	// is older than the plan version that names the meter.
 	t.change, t.now = max(e.change, v.change), now
 	if c != nil {
 		t.change = max(t.change, c.change)
@@ -192,14 +192,14 @@ func newTerms(history uint64, e *customerEntry, now int64, on *onPlan, p *planEn
 	return t
 }
 
-// periods are the customer's, with the interval of its plan.
+// periods returns the customer's periods with the interval of its plan.
 func (t *terms) periods() calendar.Periods {
 	p := t.entry.periods
 	p.Interval = t.version.plan.BillingInterval()
 	return p
 }
 
-// target returns the target of one meter of the plan. All callers get the same one.
+// target returns the target of one meter of the plan. All callers get the same target.
 func (t *terms) target(m *planMeter) *model.Target {
 	for {
 		present := t.targets.Load()
@@ -215,18 +215,19 @@ func (t *terms) target(m *planMeter) *model.Target {
 	}
 }
 
-// makeTarget makes the target of a meter. last is the target before it, whose cap has ended; nil: there
-// is none.
+// makeTarget builds the target of a meter. last is the meter's previous target, whose cap has ended, or
+// nil if there is none.
 //
-// A counter never goes back, even if a test clock does: hits are judged and booked no earlier than the
-// counter's last charge. So the cap is that of the billing period in which the meter's hits are booked.
+// A counter never goes back, even if a test clock does, because hits are judged and booked no earlier
+// than the counter's last charge. The cap is therefore the cap of the billing period in which the meter's
+// hits are booked.
 func (t *terms) makeTarget(m *planMeter, last *meterTarget) *meterTarget {
 	made, counts := &meterTarget{meter: m}, t.cap
 	if last != nil {
 		counts = t.capAt(last.reached.Load())
 	}
 	made.target = model.NewTarget(t.change, t.entry.id, m.id, withCap(counts, m, t.limits(m)), t.periods(), t.testClock())
-	// The cap may be of a later period alone: a trial has none.
+	// Only a later period may have a cap, because a trial has no cap.
 	if made.target.SetEnding(t.ends, &t.entry.reached); counts != nil && t.clock != nil {
 		made.capEnds = counts.End
 		made.target.SetEnding(counts.End, &made.reached)
@@ -241,7 +242,7 @@ func (t *terms) makeTarget(m *planMeter, last *meterTarget) *meterTarget {
 	return made
 }
 
-// bar says from when on the hits of the customer are refused.
+// bar sets the instant from which the customer's hits on a target are refused.
 func (e *customerEntry) bar(target *model.Target) {
 	switch {
 	case e.suspension != nil:
@@ -258,8 +259,8 @@ func (t *terms) testClock() *model.TestClock {
 	return &t.clock.TestClock
 }
 
-// limits are the limits of a meter, with the customer's overrides, and with what they were before.
-// Customers that have nothing of their own share them.
+// limits returns the limits of a meter with the customer's overrides and with their former rates.
+// Customers without data of their own share the limits.
 func (t *terms) limits(m *planMeter) []*model.Limit {
 	e := t.entry
 	if len(e.overrides) == 0 && len(e.rates) == 0 && t.clock == nil && t.before == nil {
@@ -279,11 +280,11 @@ func (t *terms) limits(m *planMeter) []*model.Limit {
 	return limits
 }
 
-// limit is one limit of the plan as the customer has it now.
+// limit returns one limit of the plan as it applies to the customer now.
 func (t *terms) limit(l *model.Limit) *model.Limit {
 	e, ends, overridden := t.entry, int64(math.MaxInt64), false
 	if o, ok := e.overrides[l.Name]; ok && !o.Expired(t.now) {
-		// Where the limit has changed so that the override no longer fits, the plan's own counts.
+		// If the override no longer fits a changed limit, the plan's own limit applies.
 		if own, bad := o.Over(t.version.plan, l.Name); len(bad) == 0 {
 			if l, overridden = own, true; o.ExpiresAt != nil {
 				ends = *o.ExpiresAt
@@ -302,8 +303,8 @@ func (t *terms) limit(l *model.Limit) *model.Limit {
 	if t.before != nil {
 		own = t.changedRates(l.Name, own, plan, clock)
 	}
-	// Rates up to the end of an override do not count before that end where the override does not fit
-	// the plan any more.
+	// If the override no longer fits the plan, the rates up to the end of the override do not apply before
+	// that end.
 	if own != nil && !overridden && (own.Until == nil || *own.Until > own.At && *own.Until > t.now) {
 		own = nil
 	}
@@ -316,18 +317,18 @@ type version struct {
 	change   int64
 	order    []*planMeter
 	meters   map[string]*planMeter
-	editions []plans.Edition // of the plan, up to this version
-	joined   sync.Map        // of joining → limits of a customer that joined then
+	editions []plans.Edition // versions of the plan up to this version
+	joined   sync.Map        // maps joining to the limits of a customer that joined then
 }
 
-// joining is a version that customers joined their plan at, and a meter of another version.
+// joining is a meter of a version, and the earlier version at which a customer joined the plan.
 type joining struct {
 	meter  *planMeter
 	joined int
 }
 
-// limits are the limits of a meter of customers that joined their plan at a version and have
-// nothing of their own. They know what they were since then.
+// limits returns the limits of a meter for customers that joined their plan at a version and have no data
+// of their own. The limits include their former rates since then.
 func (v *version) limits(m *planMeter, joined, pinned int) []*model.Limit {
 	if joined == v.plan.Version || pinned != 0 || !slices.ContainsFunc(m.limits, func(l *model.Limit) bool { return l.Algorithm.Refills() }) {
 		return m.limits
@@ -341,7 +342,7 @@ func (v *version) limits(m *planMeter, joined, pinned int) []*model.Limit {
 			limits = own
 		}
 	}
-	known, _ := v.joined.LoadOrStore(joining{m, joined}, limits) // all share one
+	known, _ := v.joined.LoadOrStore(joining{m, joined}, limits) // all callers share one slice
 	return known.([]*model.Limit)
 }
 
@@ -350,7 +351,7 @@ type versionKey struct {
 	number int
 }
 
-// planMeter is a meter as a plan version has it.
+// planMeter is a meter of a plan version.
 type planMeter struct {
 	key    string
 	id     int32
@@ -358,7 +359,7 @@ type planMeter struct {
 	price  *plans.Price
 }
 
-// compile prepares a stored version. ids has the id of each meter that the version names.
+// compile prepares a stored version. ids contains the id of each meter that the version names.
 func compile(p *plans.Plan, change int64, ids map[string]int32) (*version, error) {
 	v := &version{plan: p, change: change, meters: make(map[string]*planMeter)}
 	for _, key := range p.MeterKeys() {

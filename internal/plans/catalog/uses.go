@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// useEvery is how often the days of keys' uses are written.
+	// useEvery is the interval at which the days of keys' uses are written.
 	useEvery = 5 * time.Second
-	// maxUses bounds the keys whose day is remembered as written. Beyond it some are written
-	// again.
+	// maxUses limits the keys whose day is cached as written. Beyond the limit, some days are written again.
 	maxUses = 20_000
 	day     = int64(24 * 3600e6)
 )
 
-// uses gathers the keys that were used, to write the day of it once for each key.
+// uses collects the keys that were used, so that the day of use is written once for each key.
 type uses struct {
 	mu      sync.Mutex
-	used    map[*liveKey]struct{} // since the last write
-	day     int64                 // of written, days since the Unix epoch
+	used    map[*liveKey]struct{} // keys used since the last write
+	day     int64                 // day of written, in days since the Unix epoch
 	written map[string]struct{}   // ids of keys whose use on that day is stored
 }
 
-// use marks a key as used. It takes one read of memory for a key that is marked already.
+// use marks a key as used. For a key that is already marked, use needs one read of memory.
 func (c *Catalog) use(key *liveKey) {
 	if key.used.Load() || !key.used.CompareAndSwap(false, true) {
 		return
@@ -40,8 +39,8 @@ func (c *Catalog) use(key *liveKey) {
 	}
 }
 
-// RunUses writes the days of keys' uses to a store until ctx ends. A node writes the day of a key once. What
-// cannot be written is tried again when the key is used again.
+// RunUses writes the days of keys' uses to a store until ctx ends. A node writes each day of a key once.
+// A failed write is retried when the key is used again.
 func (c *Catalog) RunUses(ctx context.Context, to *store.Store) {
 	tick := time.NewTicker(useEvery)
 	defer tick.Stop()

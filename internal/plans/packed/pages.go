@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// pages keep the values of one share of the keys. A key's hash chooses its page. When half of
-// the bytes are taken the pages are doubled, up to most. Until then the memory is left to
-// others.
+// pages stores the values of one share of the keys. A key's hash selects its page. When half of the bytes
+// are used, the number of pages is doubled, up to the number most. Until then the memory is free for
+// other purposes.
 type pages struct {
 	mu    sync.Mutex
-	bytes []byte // each page begins with the length of what is used of it
-	taken int    // used bytes of all pages, with their heads
-	most  int    // pages: the first number of them, doubled some times
+	bytes []byte // each page begins with the length of its used part
+	taken int    // used bytes of all pages, including page heads
+	most  int    // greatest number of pages: the first number, doubled several times
 }
 
 const (
-	pageSize   = 2048 // bytes: with some forty customers in each, few pages are much fuller than others
+	pageSize   = 2048 // bytes; pages with some forty customers each fill almost evenly
 	pageHead   = 2
-	itemHead   = 2  // the lengths of key and value, of 255 at most
-	firstPages = 16 // the most pages at first; at least half as many, unless fewer are asked for
+	itemHead   = 2  // lengths of key and value, of 255 at most
+	firstPages = 16 // greatest initial number of pages; the least is half of it, or most if most is less
 )
 
-// init makes the first pages. most is how many there may be; rounding lowers it a little.
+// init creates the first pages. most is the greatest number of pages, which rounding may lower a little.
 func (p *pages) init(most int) {
 	first, doublings := most, 0
 	for first > firstPages {
@@ -32,20 +32,20 @@ func (p *pages) init(most int) {
 	p.bytes, p.taken = make([]byte, first*pageSize), first*pageHead
 }
 
-// used is the used part of a hash's page. The caller holds the lock, as for keep and grow.
+// used returns the used part of a hash's page. The caller must hold the lock, also for keep and grow.
 func (p *pages) used(hash uint64) []byte {
 	n := hash % uint64(len(p.bytes)/pageSize)
 	page := p.bytes[n*pageSize:][:pageSize:pageSize]
 	return page[:max(pageHead, int(binary.LittleEndian.Uint16(page)))]
 }
 
-// keep stores how much of a page is used now. before is how much was used.
+// keep stores the present length of a page's used part. before is the previous length.
 func (p *pages) keep(used []byte, before int) {
 	p.taken += len(used) - before
 	binary.LittleEndian.PutUint16(used, uint16(len(used)))
 }
 
-// grow doubles the pages. An item of page n goes to page n or to page n plus the old number of
+// grow doubles the number of pages. An item of page n moves to page n or to page n plus the old number of
 // pages.
 func (p *pages) grow(hash func([]byte) uint64) {
 	old := p.bytes
@@ -60,11 +60,11 @@ func (p *pages) grow(hash func([]byte) uint64) {
 	}
 }
 
-// itemAt is the length of the item that begins at at.
+// itemAt returns the length of the item that begins at position at.
 func itemAt(page []byte, at int) int { return itemHead + int(page[at]) + int(page[at+1]) }
 
-// find is where a key's item begins in the used part of a page. Without an item it is the end
-// of that part.
+// find returns the position of a key's item in the used part of a page. If the page has no such item,
+// find returns the end of the used part.
 func find(used []byte, key string) int {
 	at := pageHead
 	for at < len(used) {
@@ -88,7 +88,7 @@ func (p *pages) get(b []byte, hash uint64, key string) []byte {
 	return b
 }
 
-// set sets a key's value. hashOf computes the hash of any key, which grow needs.
+// set sets a key's value. hashOf computes the hash of any key for grow.
 func (p *pages) set(hash uint64, key string, value []byte, hashOf func([]byte) uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *pages) set(hash uint64, key string, value []byte, hashOf func([]byte) u
 	p.keep(append(append(used, key...), value...), before)
 }
 
-// remove forgets a key.
+// remove removes a key and its value.
 func (p *pages) remove(hash uint64, key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

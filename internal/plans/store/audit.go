@@ -14,11 +14,10 @@ import (
 	"quotad/internal/plans"
 )
 
-// errUnaudited fails a Write that an actor began and that told nothing of what it changed. So no
-// change can be without its entry.
+// errUnaudited fails a Write of an actor that recorded no audit entry, so that no change lacks its entry.
 var errUnaudited = errors.New("a change that is not audited")
 
-// execer is the pool, or a transaction under way.
+// execer is the pool or an open transaction.
 type execer interface {
 	Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error)
 }
@@ -27,8 +26,8 @@ const insertAudit = `
 	INSERT INTO audit (actor, request, action, subject, target, customer, scrubbed, before, after)
 	VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0), $7, $8, $9)`
 
-// Audit records a change in the transaction that makes it. It writes nothing where quotad itself
-// acts.
+// Audit records a change in the audit trail, in the transaction of the change. Audit writes nothing if
+// quotad itself makes the change.
 func Audit(ctx context.Context, tx execer, a plans.Audited) error {
 	actor, acts := plans.ActorOf(ctx)
 	if !acts {
@@ -42,20 +41,20 @@ func Audit(ctx context.Context, tx execer, a plans.Audited) error {
 	return err
 }
 
-// Audit records what a Write changes. Each Write of an actor does so.
+// Audit records the change of a Write in the audit trail. Each Write of an actor must call it.
 func (w *Writing) Audit(ctx context.Context, a plans.Audited) error {
 	w.audited = true
 	return Audit(ctx, w.Tx, a)
 }
 
-// Record records what happened outside of this package's transactions, such as an import.
+// Record audits a change that was made outside of this package's transactions, such as an import.
 func (s *Store) Record(ctx context.Context, a plans.Audited) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	return Classify(Audit(ctx, s.pool, a))
 }
 
-// auditKinds are the first parts of targets that have a key.
+// auditKinds lists the first path segments of targets that have a key.
 var auditKinds = []string{"customers", "invoices", "keys", "meters", "plans", "sellers", "settings", "test-clocks", "webhooks"}
 
 const (
@@ -65,8 +64,8 @@ const (
 	auditOrder = ` ORDER BY a.at DESC, a.id DESC LIMIT `
 )
 
-// auditQuery is the statement of a filter, with those conditions only that it has: so each
-// finds its index.
+// auditQuery returns the statement and arguments of a filter. The statement contains only the conditions
+// that the filter sets, so that PostgreSQL can use the index of each condition.
 func auditQuery(f plans.AuditFilter, after auditAt, rows int) (statement string, args []any) {
 	var where strings.Builder
 	arg := func(value any) string {
@@ -105,7 +104,7 @@ func auditQuery(f plans.AuditFilter, after auditAt, rows int) (statement string,
 	return auditColumns + where.String() + auditOrder + arg(rows), args
 }
 
-// auditAt is a position in the list: the instant of an entry, µs, and its id.
+// auditAt is a position in the list of entries: the instant of an entry, µs, and its id.
 type auditAt struct{ at, id int64 }
 
 func (p auditAt) String() string {
@@ -122,12 +121,12 @@ func readAuditAt(text string) (p auditAt, ok bool) {
 
 const kindAudit = "audit"
 
-// auditBytes bounds what the documents of one page have, in bytes. Each entry has at most two of
-// 8 KiB, so that a page has some entries in any case.
+// auditBytes limits the total size of the documents on one page, in bytes. Each entry has at most two
+// documents of 8 KiB, so a page always has some entries.
 const auditBytes = 1 << 20
 
-// AuditEntries returns changes that actors made, the newest first. A page ends before its limit
-// where its documents have more than auditBytes. Errors: model.FieldErrors for a wrong page.
+// AuditEntries returns the changes that actors made, the newest first. A page ends before its limit if
+// its documents would exceed auditBytes. The error for an invalid page is a model.FieldErrors.
 func (s *Store) AuditEntries(ctx context.Context, f plans.AuditFilter, page plans.Page) (*plans.List[plans.AuditEntry], error) {
 	limit, position, err := OpenPage(page, kindAudit, func(text string) bool {
 		_, ok := readAuditAt(text)
@@ -140,7 +139,7 @@ func (s *Store) AuditEntries(ctx context.Context, f plans.AuditFilter, page plan
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	statement, args := auditQuery(f, after, limit+1)
-	rows, _ := s.pool.Query(ctx, statement, args...) // an error is told by rows.Err
+	rows, _ := s.pool.Query(ctx, statement, args...) // rows.Err reports an error
 	defer rows.Close()
 	var found []plans.AuditEntry
 	for size := 0; size <= auditBytes && rows.Next(); {
@@ -150,7 +149,7 @@ func (s *Store) AuditEntries(ctx context.Context, f plans.AuditFilter, page plan
 		}
 		found = append(found, e)
 		if size += len(e.Before) + len(e.After); size > auditBytes {
-			limit = min(limit, len(found)-1) // this one begins the next page
+			limit = min(limit, len(found)-1) // this entry begins the next page
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -165,11 +164,12 @@ func scanAudit(row pgx.CollectableRow) (e plans.AuditEntry, err error) {
 	return e, err
 }
 
-// ScrubRows bounds how many entries one transaction scrubs.
+// ScrubRows is the greatest number of entries that one transaction scrubs.
 const ScrubRows = 1000
 
-// scrubAudit leaves the fact of a change, and takes out what it says of an erased customer. The
-// third part of a target's path says what kind of thing it was, and what follows names the thing.
+// scrubAudit keeps the fact that a change was made, and removes the data of an erased customer. In the
+// path of a target, the third segment is the kind of the object and the rest is its name, so only the
+// third segment is kept.
 const scrubAudit = `
 	UPDATE audit a SET before = NULL, after = NULL, scrubbed = true,
 		subject = CASE WHEN a.subject LIKE 'customers/%' THEN 'customers/' || $2::text ELSE a.subject END,
@@ -177,12 +177,12 @@ const scrubAudit = `
 			THEN rtrim('customers/' || $2::text || '/' || split_part(a.target, '/', 3), '/') ELSE a.target END
 	WHERE (a.at, a.id) IN (SELECT at, id FROM audit WHERE customer = $1 AND NOT scrubbed ORDER BY id LIMIT $3)`
 
-// ScrubAudit takes what the audit trail says of an erased customer out of at most ScrubRows
-// entries. more reports that others may be left.
+// ScrubAudit removes an erased customer's data from at most ScrubRows entries of the audit trail. more is
+// true if there may be further entries to scrub.
 func ScrubAudit(ctx context.Context, tx execer, customer int64) (more bool, err error) {
 	done, err := tx.Exec(ctx, scrubAudit, customer, erasedKey(customer), ScrubRows)
 	return done.RowsAffected() == ScrubRows, err
 }
 
-// erasedKey is the key of an erased customer.
+// erasedKey returns the key of an erased customer.
 func erasedKey(id int64) string { return plans.ErasedPrefix + strconv.FormatInt(id, 10) }

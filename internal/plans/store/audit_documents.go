@@ -11,7 +11,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What the audit trail keeps of each thing, as the API shows it.
+// The documents that the audit trail stores for each type of object, in the form that the API shows.
 
 type customerAudit struct {
 	Name          string            `json:"name"`
@@ -38,7 +38,7 @@ type suspensionAudit struct {
 	At     time.Time `json:"at"`
 }
 
-// auditSuspension is nil for none.
+// auditSuspension returns a suspension's document, or nil if s is nil.
 func auditSuspension(s *plans.Suspension) any {
 	if s == nil {
 		return nil
@@ -52,7 +52,7 @@ type scheduledAudit struct {
 	At      time.Time `json:"at"`
 }
 
-// auditScheduled is nil for none.
+// auditScheduled returns a scheduled change's document, or nil if s is nil.
 func auditScheduled(s *plans.ScheduledChange) any {
 	if s == nil {
 		return nil
@@ -89,7 +89,7 @@ type overrideAudit struct {
 	Reason    string     `json:"reason,omitempty"`
 }
 
-// An overrideRow is all of an override; hits need no reason.
+// An overrideRow is a complete override, including the reason, which hits do not need.
 type overrideRow struct {
 	plans.StoredOverride
 
@@ -107,7 +107,8 @@ func auditOverride(o overrideRow) any {
 
 const getOverride = `SELECT "limit", burst, expires_at, reason FROM overrides WHERE customer_id = $1 AND limit_name = $2`
 
-// auditedOverride is the override that a customer has of a limit, or nil.
+// auditedOverride returns the document of a customer's override of a limit, or nil if there is no
+// override.
 func (w *Writing) auditedOverride(ctx context.Context, customer int64, limit string) (any, error) {
 	o, err := one(ctx, w, plans.ErrUnknownOverride, pgx.RowToStructByPos[overrideRow], getOverride, customer, limit)
 	if errors.Is(err, plans.ErrUnknownOverride) {
@@ -120,7 +121,7 @@ type settingAudit struct {
 	Value string `json:"value"`
 }
 
-// auditPlan is nil for no version.
+// auditPlan returns a plan version's document, or nil if p is no stored version.
 func auditPlan(p *plans.Plan) any {
 	if p.Version == 0 {
 		return nil
@@ -131,7 +132,7 @@ func auditPlan(p *plans.Plan) any {
 	}{p.Version, p.PlanInput}
 }
 
-// unless is nil if there was nothing before.
+// unless returns the document, or nil if the object was created and so had no earlier state.
 func unless(created bool, document any) any {
 	if created {
 		return nil

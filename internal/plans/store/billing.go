@@ -8,71 +8,72 @@ import (
 	"quotad/internal/plans"
 )
 
-// Billing keeps the billing of customers in step with what admins write of them. Billing is
-// built on this package, so it is given as functions.
+// Billing contains the functions that keep the billing of customers consistent with admin writes. They
+// are passed as functions because the billing package depends on this package.
 type Billing struct {
-	// Lock locks a customer's billing. It is the first statement of every write of the
-	// customer, before the change number is taken. nil: the customer is not billed.
+	// Lock locks a customer's billing. Lock is the first statement of every write of the customer, before
+	// the change number is taken. A nil result means that the customer is not billed.
 	Lock func(ctx context.Context, tx pgx.Tx, key string) (*Open, error)
 
-	// Running returns what prices the billing period that runs, or nil where none does. c is as
-	// it is stored, and now is µs by its clock.
+	// Running returns the prices in force in the running billing period, or nil if no period runs. c is the
+	// customer as stored, and now is µs by the customer's clock.
 	Running func(ctx context.Context, w *Writing, c *plans.Customer, now int64) (*Running, error)
 
-	// End is when a scheduled change counts: the end of the running period, or that of the intervals of
-	// its base price. It chooses between the two where neither was asked for. Errors: those that
-	// are plans.ErrNotSchedulable, billing.ErrCurrency.
+	// End returns the instant of a scheduled change, which is the end of the running period or the end of
+	// the intervals of its base price. End chooses between the two if the request names neither. Errors are
+	// the errors that wrap plans.ErrNotSchedulable, and billing.ErrCurrency.
 	End func(ctx context.Context, w *Writing, customer int64, s *Scheduled) (at int64, err error)
 
-	// Changed does what a change means for billing. It runs in the change's transaction, after
-	// the customer, its terms and its former periods were written. An error undoes it all.
+	// Changed applies a change to billing. Changed runs in the transaction of the change, after the
+	// customer, its terms and its former periods were written. An error rolls back the transaction.
 	Changed func(ctx context.Context, w *Writing, change *CustomerChange) error
 
-	// ClockSet does what another instant of a test clock means for billing, in the same
-	// transaction.
+	// ClockSet applies a new instant of a test clock to billing, in the transaction that sets the clock.
 	ClockSet func(ctx context.Context, w *Writing, clock string) error
 }
 
-// Open is the open billing period of a customer, whose lock the transaction has. Without one
-// Start and End are 0.
+// Open is the open billing period of a customer whose billing the transaction has locked. If there is no
+// open period, Start and End are 0.
 type Open struct {
 	Start, End int64
-	// Begun: what prices the period is fixed. The first period has not begun before its start.
+	// Begun is true if the prices of the period are fixed. For the first period, Begun is false before the
+	// period's start.
 	Begun  bool
-	Meters []string // that have a price in it
+	Meters []string // keys of the meters that have a price in the period
 }
 
-// Running is what prices the billing period that runs.
+// Running describes the prices in force in the running billing period.
 type Running struct {
-	Plan    string // key
+	Plan    string // key of the plan
 	Version int
-	// OtherPrices: other prices of the customer's own wait for the next period.
+	// OtherPrices is true if other customer-specific prices apply from the next period on.
 	OtherPrices bool
-	// OtherBase: the base price is that of an older version, and it goes on for some intervals.
+	// OtherBase is true if an older version's base price still applies for some intervals.
 	OtherBase bool
 }
 
-// What a CustomerChange was.
+// The kinds of a CustomerChange.
 const (
-	CustomerNamed    = "named" // made, or an anonymous one that was written
+	CustomerNamed    = "named" // created, or anonymous until this write
 	CustomerWritten  = "written"
-	CustomerArchived = "archived" // also when it is erased
+	CustomerArchived = "archived" // also for an erased customer
 )
 
-// CustomerChange is a change of a customer that billing may have to follow.
+// CustomerChange is a change of a customer to which billing may have to respond.
 type CustomerChange struct {
 	What     string
-	Customer *plans.Customer // as it is now
-	Now      int64           // what its clock shows, µs
-	From     int64           // the start of the first period that the present terms price
-	// Cut is where the change ended the running period: change now, or the archiving.
+	Customer *plans.Customer // state after the change
+	Now      int64           // time of the customer's clock, µs
+	From     int64           // start of the first period that is priced under the new terms
+	// Cut is the instant at which the change ended the running period. Cut is set if the change mode is now,
+	// or if the customer was archived.
 	Cut *int64
-	// Terms: the plan, the pinned version, the timezone or the anchor is another.
+	// Terms is true if the plan, the pinned version, the timezone or the anchor has changed.
 	Terms bool
 }
 
-// WriteCustomer is Write about a customer. It locks the customer's billing first, and settles a scheduled
-// change that counts already. w.Open is what is billed then.
+// WriteCustomer runs a Write about a customer. WriteCustomer first locks the customer's billing and
+// writes a scheduled change that applies already. w.Open is then the open billing period.
 func (s *Store) WriteCustomer(ctx context.Context, key string, do func(ctx context.Context, w *Writing) error) error {
 	first := func(ctx context.Context, w *Writing) (err error) {
 		if s.options.Billing != nil {
@@ -99,35 +100,11 @@ func (s *Store) WriteCustomer(ctx context.Context, key string, do func(ctx conte
 	})
 }
 
-// changed tells billing, if there is any.
-func (w *Writing) changed(ctx context.Context, change *CustomerChange) error {
-	if w.billing == nil {
-		return nil
-	}
-	return w.billing.Changed(ctx, w, change)
-}
-
-// running is Billing.Running for a customer that has an open period.
-func (w *Writing) running(ctx context.Context, c *plans.Customer) (*Running, error) {
-	if w.Open == nil || w.Open.End == 0 {
-		return nil, nil //nolint:nilnil // none runs, which is no error
-	}
-	return w.billing.Running(ctx, w, c, w.InstantOf(c))
-}
-
-// InstantOf is what a customer's clock shows, µs.
-func (w *Writing) InstantOf(c *plans.Customer) int64 {
-	if c.Clock != nil {
-		return c.Clock.Now
-	}
-	return w.Now.UnixMicro()
-}
-
 const touchCustomer = `UPDATE customers SET change = $2 WHERE id = $1`
 
-// changeCustomer runs do in a Write about a customer that is not archived, once a scheduled change that
-// counts already is settled. It stores the change's number with the customer, so that counters see its
-// limits as newer.
+// changeCustomer runs do in a Write about a customer that is not archived, after a scheduled change that
+// applies already has been written. changeCustomer stores the change number with the customer, so that
+// counters recognize the customer's limits as newer.
 func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.Context, *Writing, *plans.Customer) error) error {
 	if !plans.ValidCustomerKey(key) {
 		return plans.ErrUnknownCustomer
@@ -140,9 +117,8 @@ func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.
 	})
 }
 
-// ChangeBilling runs do in a WriteCustomer about a customer that is not archived, and stores
-// the change's number with the customer. Errors: plans.ErrUnknownCustomer, plans.ErrArchived,
-// and those of do.
+// ChangeBilling runs do in a WriteCustomer about a customer that is not archived, and stores the change
+// number with the customer. Errors are plans.ErrUnknownCustomer, plans.ErrArchived, and the errors of do.
 func (s *Store) ChangeBilling(ctx context.Context, key string, do func(context.Context, *Writing, *plans.Customer) error) error {
 	if !plans.ValidCustomerKey(key) {
 		return plans.ErrUnknownCustomer

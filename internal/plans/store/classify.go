@@ -13,10 +13,10 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Classify turns a failed statement's error into one that says what the caller may do.
-// session.ErrUnavailable is an outage. session.ErrNoSession means that the database does not
-// serve this node. session.ErrBusy means that the server rolled back what may succeed the next
-// time. All other errors stay as they are.
+// Classify converts the error of a failed statement to an error from which the caller can choose what to
+// do. session.ErrUnavailable is an outage, and session.ErrNoSession means that the database does not
+// serve this node. session.ErrBusy means that the server rolled back a statement that may succeed when it
+// is retried. Other errors are returned unchanged.
 func Classify(err error) error {
 	switch {
 	case err == nil, errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrBusy):
@@ -31,8 +31,8 @@ func Classify(err error) error {
 	return err
 }
 
-// ClassifyCommit is Classify for the error of a COMMIT: session.ErrOutcomeUnknown unless the error proves
-// that nothing was stored.
+// ClassifyCommit is Classify for the error of a COMMIT. It returns session.ErrOutcomeUnknown unless the
+// error proves that nothing was stored.
 func ClassifyCommit(err error) error {
 	if err == nil || postgres.NotCommitted(err) {
 		return Classify(err)
@@ -40,15 +40,15 @@ func ClassifyCommit(err error) error {
 	return fmt.Errorf("saving: %w: %w", session.ErrOutcomeUnknown, err)
 }
 
-// transact runs do in a transaction, and commits it unless do has an error. Errors are those of
-// Classify, and of ClassifyCommit where the commit fails.
+// transact runs do in a transaction and commits the transaction unless do returns an error. Errors are
+// classified by Classify, or by ClassifyCommit if the commit fails.
 func transact(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
 		return Classify(err)
 	}
-	// A rollback after the commit does nothing. If ctx has ended, the pool closes the
-	// connection, which rolls back too.
+	// A rollback after the commit does nothing. If ctx has ended, the pool closes the connection, which also
+	// rolls back.
 	defer func() { _ = tx.Rollback(ctx) }()
 	if err := do(tx); err != nil {
 		return Classify(err)

@@ -14,17 +14,17 @@ func scanClock(row pgx.CollectableRow) (c model.TestClock, err error) {
 	return c, row.Scan(&c.Key, &c.Now)
 }
 
-// putClock keeps a history: for each change that set the clock the change's number and the
-// instant that was set, the oldest first. It keeps the newest 50, so that one can tell what
-// the clock showed at another change. A plain slice in a SET crashes a server with Citus.
+// putClock keeps a history of the newest 50 changes that set the clock, the oldest first. Each entry has
+// the change's number and the instant that was set, so that the time of the clock at another change can
+// be determined. A plain slice in a SET crashes a server with Citus.
 const putClock = `
 	INSERT INTO test_clocks AS t (key, now, change, history) VALUES ($1, $2, $3, ARRAY[$3, $2]::bigint[])
 	ON CONFLICT (key) DO UPDATE SET now = excluded.now, change = excluded.change,
 		history = coalesce((t.history || excluded.history)[greatest(1, cardinality(t.history) + 3 - 2 * 50):], '{}')`
 
-// PutTestClock makes a test clock or sets it to any instant (now, µs since the Unix epoch,
-// 1970 to 9000). created says which. It counts on this node when PutTestClock returns, and on
-// all nodes within a second. To set a clock to what it shows is no change.
+// PutTestClock creates a test clock or sets it to any instant (now, µs since the Unix epoch, 1970 to
+// 9000). created is true for a new clock. The instant applies on this node when PutTestClock returns, and
+// on all nodes within a second. Setting a clock to the instant that it shows changes nothing.
 //
 // Errors: model.FieldErrors.
 func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock model.TestClock, created bool, err error) {
@@ -66,7 +66,7 @@ func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock 
 
 const getClock = `SELECT key, now FROM test_clocks WHERE key = $1`
 
-// GetTestClock returns a test clock, or plans.ErrUnknownClock.
+// GetTestClock returns a test clock or the error plans.ErrUnknownClock.
 func (s *Store) GetTestClock(ctx context.Context, key string) (model.TestClock, error) {
 	if !plans.ValidKey(key) {
 		return model.TestClock{}, plans.ErrUnknownClock
@@ -89,9 +89,9 @@ func (s *Store) ListTestClocks(ctx context.Context, page plans.Page) (*plans.Lis
 	return Paged(clocks, limit, KindClock, func(c model.TestClock) string { return c.Key }), nil
 }
 
-// joinClock returns the test clock of a customer; nil is PostgreSQL's time. A new customer
-// gets the clock that was asked for. An existing one keeps its clock, which asked may repeat
-// or leave out: the time of a counter never runs backwards.
+// joinClock returns the test clock of a customer, or nil for PostgreSQL's time. A new customer gets the
+// requested clock. An existing customer keeps its clock, which the request may repeat or omit, because
+// the time of a counter must never run backwards.
 func (w *Writing) joinClock(ctx context.Context, old *plans.Customer, created bool, asked *string) (*model.TestClock, error) {
 	fault := func(detail string) error { return model.FieldErrors{{Field: "test_clock", Detail: detail}} }
 	switch {

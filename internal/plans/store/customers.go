@@ -19,9 +19,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// customerColumns are read by scanCustomer. The last one is the version in force. That is the
-// pinned one. Without it, it is the version that was the latest when the customer joined the
-// plan, or a later one that was written for all. The tables are customerNow's.
+// customerColumns lists the columns that scanCustomer reads from the tables of customerNow. The last
+// column is the plan version in force, which is the pinned version. Without a pin, it is the latest
+// version when the customer joined the plan, or a later version that was written for all customers.
 const customerColumns = `
 	c.id, c.key, c.name, p.key, f.pinned_version, c.timezone, c.billing_anchor, c.metadata,
 	c.change, c.created_at, c.archived_at, c.erased_at, c.features, c.anonymous, c.suspended_at, c.suspended_reason,
@@ -53,7 +53,7 @@ func scanCustomer(row pgx.CollectableRow) (*plans.Customer, error) {
 	if suspended != nil {
 		c.Suspension = &plans.Suspension{Reason: reason, At: suspended.UTC()}
 	}
-	// pgx gives the machine's zone.
+	// pgx returns times in the machine's timezone.
 	c.CreatedAt, c.ArchivedAt, c.ErasedAt = c.CreatedAt.UTC(), inUTC(c.ArchivedAt), inUTC(c.ErasedAt)
 	if c.Features, err = plans.ReadFeatures(features); err == nil {
 		err = plans.ReadStored(former, &c.Former)
@@ -75,25 +75,25 @@ const insertCustomer = `
 	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9, array_to_tsvector($10::text[]), $11,
 		(SELECT t.id FROM test_clocks t WHERE t.key = $12) FROM plans p WHERE p.id = $3`
 
-// updateCustomer lets a customer that changes to another plan join it at its latest version. A
-// customer that is written is anonymous no longer, and keeps what it has used.
+// updateCustomer writes a customer. A customer that changes to another plan joins it at its latest
+// version. An anonymous customer becomes a named customer and keeps its usage.
 const updateCustomer = `
 	UPDATE customers c SET name = $2, plan_id = p.id, pinned_version = $4, timezone = $5,
 		billing_anchor = $6, metadata = $7, change = $8, features = $9, words = array_to_tsvector($10::text[]), anonymous = false,
 		joined_version = CASE WHEN c.plan_id = p.id THEN c.joined_version ELSE p.latest_version END
 	FROM plans p WHERE c.key = $1 AND p.id = $3`
 
-// putAttempts bounds how often a write of a customer is tried again because a hit made the
-// customer meanwhile.
+// putAttempts limits the tries of a customer's write. A write is retried if a hit created the customer at
+// the same time.
 const putAttempts = 8
 
-// PutCustomer creates a customer, or replaces it when pre holds. created says which. To write
-// what is stored already is no change. Without a billing anchor a new customer gets the wall
-// clock in its timezone, and an existing one keeps its own. The test clock is chosen at the
-// creation and cannot be changed. An anonymous customer needs no precondition, and is a named
-// one afterwards.
+// PutCustomer creates a customer, or replaces the customer if it satisfies pre. created is true for a new
+// customer. Writing the stored values again changes nothing. Without a billing anchor, a new customer
+// gets the wall clock in its timezone, and an existing customer keeps its anchor. The test clock is
+// chosen at the creation and cannot be changed. An anonymous customer needs no precondition and becomes a
+// named customer.
 //
-// Errors: model.FieldErrors with all that is wrong, plans.ErrArchived, plans.ErrPrecondition,
+// Errors: model.FieldErrors with all invalid fields, plans.ErrArchived, plans.ErrPrecondition,
 // plans.ErrPreconditionRequired.
 func (s *Store) PutCustomer(ctx context.Context, key string, in plans.CustomerInput, pre plans.Precondition) (c *plans.Customer, created bool, err error) {
 	bad := in.Check(key)
@@ -107,8 +107,8 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in plans.CustomerIn
 	if in.Metadata == nil {
 		in.Metadata = map[string]string{}
 	}
-	// A hit may make a customer of this key at the same moment, without the lock of admin
-	// writes. The insert then fails, and the next try finds the customer.
+	// A hit does not take the lock of admin writes, so it may create a customer of this key at the same
+	// moment. The insert then fails, and the next try finds the customer.
 	var writing *Writing
 	for range putAttempts {
 		err = s.WriteCustomer(ctx, key, func(ctx context.Context, w *Writing) (err error) {
@@ -127,15 +127,15 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in plans.CustomerIn
 	return c, created, nil
 }
 
-// isDuplicate reports whether a row of the same key was there already.
+// isDuplicate reports whether a write failed because a row with the same key existed already.
 func isDuplicate(err error) bool {
 	const uniqueViolation = "23505"
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && said.Code == uniqueViolation
 }
 
-// putCustomer is PutCustomer under the lock. All that does not depend on the stored customer
-// has been checked.
+// putCustomer is PutCustomer under the lock. The caller has made all checks that do not depend on the
+// stored customer.
 func (w *Writing) putCustomer(ctx context.Context, key string, in plans.CustomerInput, plan int32, pre plans.Precondition) (c *plans.Customer,
 	created bool, err error,
 ) {
@@ -149,8 +149,8 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 	case old.ArchivedAt != nil:
 		return nil, false, plans.ErrArchived
 	}
-	// An anonymous customer was written by nobody, so there is nothing that a write without
-	// If-Match could overwrite unseen.
+	// Nobody has written an anonymous customer yet, so a write without If-Match cannot overwrite anyone's
+	// changes unseen.
 	written := !created && (!old.Anonymous || pre.Given)
 	if err := pre.Check(written, old.ETag()); err != nil {
 		return nil, false, err
@@ -193,8 +193,8 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 	return c, false, w.reschedule(ctx, old, c, in.Change == plans.ChangeNow, runs)
 }
 
-// changes is errUnchanged where what is written is what stands, and no other plan waits. For a
-// change of now it returns the running period.
+// changes returns errUnchanged if the write would change nothing and no other plan is pending. If the
+// change mode is now, changes returns the running period.
 func (w *Writing) changes(ctx context.Context, old *plans.Customer, in plans.CustomerInput, created bool) (runs *Running, err error) {
 	if created {
 		return nil, nil
@@ -212,7 +212,7 @@ func (w *Writing) changes(ctx context.Context, old *plans.Customer, in plans.Cus
 	return runs, nil
 }
 
-// otherPlan reports whether a write gives a customer another plan or pin.
+// otherPlan reports whether a write changes a customer's plan or pin.
 func otherPlan(old *plans.Customer, in *plans.CustomerInput) bool {
 	return old.Plan != in.Plan || !reflect.DeepEqual(old.PlanVersion, in.PlanVersion)
 }
@@ -222,8 +222,9 @@ const hasOwnPrice = `
 		SELECT DISTINCT ON (meter) price FROM customer_prices WHERE customer_id = $1 ORDER BY meter, change DESC) p
 		WHERE price IS NOT NULL)`
 
-// mustSay is a fault of change where a write gives a customer another plan or pin, and either that or
-// the former one costs anything. Nobody is asked of a customer that was anonymous.
+// mustSay returns a field error about change if a write changes a customer's plan or pin without
+// specifying change, and the new or the former plan has a cost. A write of an anonymous customer need not
+// specify change.
 func (w *Writing) mustSay(ctx context.Context, old, c *plans.Customer) error {
 	if old.Anonymous || !otherPlan(old, &c.CustomerInput) {
 		return nil
@@ -245,8 +246,8 @@ func (w *Writing) mustSay(ctx context.Context, old, c *plans.Customer) error {
 	return model.FieldErrors{{Field: "change", Detail: plans.ChangeRule}}
 }
 
-// writeCustomer writes a customer's row, and reads it again. Another plan or pin changes what the
-// customer's token buckets are refilled by.
+// writeCustomer writes a customer's row and reads the row again. A change of plan or pin also records the
+// refill rates of the customer's token buckets.
 func (w *Writing) writeCustomer(ctx context.Context, key string, old *plans.Customer, in plans.CustomerInput, plan int32,
 	created bool,
 ) (c *plans.Customer, err error) {
@@ -255,7 +256,7 @@ func (w *Writing) writeCustomer(ctx context.Context, key string, old *plans.Cust
 		if was, err = w.rated(ctx, old, ""); err != nil {
 			return nil, err
 		}
-		w.Scheduled = nil // what was said last counts
+		w.Scheduled = nil // the latest request counts
 	}
 	statement, args := updateCustomer, []any{
 		key, in.Name, plan, in.PlanVersion, in.Timezone,
@@ -274,9 +275,9 @@ func (w *Writing) writeCustomer(ctx context.Context, key string, old *plans.Cust
 	return c, err
 }
 
-// name begins the billing of a customer that is made, or was anonymous until now.
+// name starts the billing of a customer that is new or was anonymous until now.
 func (w *Writing) name(ctx context.Context, old, c *plans.Customer, created bool) error {
-	if !created { // its limits may count by its periods already
+	if !created { // the customer's limits may use its periods already
 		was, err := w.periodsOf(ctx, old)
 		if err != nil {
 			return err
@@ -301,16 +302,16 @@ func (w *Writing) name(ctx context.Context, old, c *plans.Customer, created bool
 	return w.changed(ctx, &CustomerChange{What: CustomerNamed, Customer: c, Now: now, Terms: true})
 }
 
-// isAs reports whether writing in would change nothing.
+// isAs reports whether writing in would leave the customer unchanged.
 func isAs(c *plans.Customer, in plans.CustomerInput) bool {
-	in.TestClock, in.Change = c.TestClock, "" // neither of these changes anything by itself
+	in.TestClock, in.Change = c.TestClock, "" // neither field changes a customer by itself
 	return !c.Anonymous && reflect.DeepEqual(c.CustomerInput, in)
 }
 
-// defaultAnchor is the anchor of a customer that was written without one. An existing customer
-// keeps its own. A new one gets what the wall clock in the timezone shows at the creation, in
-// whole seconds, by the customer's clock. So does an anonymous one: nobody had chosen its
-// timezone before.
+// defaultAnchor returns the anchor of a customer that was written without an anchor. An existing customer
+// keeps its anchor. A new customer gets the wall clock in its timezone at its creation, in whole seconds,
+// by the customer's clock. An anonymous customer gets the same, because nobody had chosen its timezone
+// before.
 func defaultAnchor(old *plans.Customer, timezone string, now time.Time) (string, error) {
 	if old.BillingAnchor != "" && !old.Anonymous {
 		return old.BillingAnchor, nil
@@ -342,15 +343,16 @@ const customersPlan = `
 		SELECT FROM plan_versions v WHERE v.plan_id = p.id AND v.version = $2)
 	FROM plans p WHERE p.key = $1`
 
-// customersPlan looks up the plan and its version. Neither is ever removed, so the answer
-// stays right until the customer is written. bad says which of them does not exist.
+// customersPlan looks up the plan and its version. Plans and versions are never removed, so the result
+// stays valid until the customer is written. bad contains an error for a plan or version that does not
+// exist.
 func (s *Store) customersPlan(ctx context.Context, in plans.CustomerInput) (id int32, bad model.FieldErrors, err error) {
 	if !plans.ValidKey(in.Plan) {
 		return 0, nil, nil
 	}
 	version := in.PlanVersion
 	if version != nil && (*version < 1 || *version > math.MaxInt32) {
-		version = nil // refused already, and too large for the column
+		version = nil // rejected already, and too large for the column
 	}
 	type found struct {
 		ID      int32
@@ -368,13 +370,14 @@ func (s *Store) customersPlan(ctx context.Context, in plans.CustomerInput) (id i
 
 const getCustomer = `SELECT` + customerColumns + customerNow + ` WHERE c.key = $1`
 
-// GetCustomer returns a customer, an archived one too, or plans.ErrUnknownCustomer.
+// GetCustomer returns a customer, even if archived, or the error plans.ErrUnknownCustomer.
 func (s *Store) GetCustomer(ctx context.Context, key string) (*plans.Customer, error) {
 	if !plans.ValidCustomerKey(key) {
 		return nil, plans.ErrUnknownCustomer
 	}
 	c, err := read(ctx, s, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
-	// The entity tag is that of the customer as it is now, so a change that counts is settled first.
+	// The entity tag belongs to the customer's current state, so a scheduled change that applies is written
+	// first.
 	if err == nil && c.Due && s.Settle(ctx, key) == nil {
 		return read(ctx, s, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
 	}

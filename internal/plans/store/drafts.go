@@ -19,7 +19,7 @@ func scanDraft(row pgx.CollectableRow) (*plans.Draft, error) {
 
 const getDraft = `SELECT plan, document, based_on, revision, saved_at FROM drafts WHERE plan = $1`
 
-// GetDraft returns the draft of a plan, or plans.ErrUnknownDraft.
+// GetDraft returns the draft of a plan or the error plans.ErrUnknownDraft.
 func (s *Store) GetDraft(ctx context.Context, plan string) (*plans.Draft, error) {
 	return read(ctx, s, plans.ErrUnknownDraft, scanDraft, getDraft, plan)
 }
@@ -32,9 +32,9 @@ const putDraft = `
 		revision = drafts.revision + 1, saved_at = excluded.saved_at
 	RETURNING plan, document, based_on, revision, saved_at`
 
-// PutDraft writes the draft of a plan, which need not exist, when pre holds for the stored one. A
-// new draft is based on the plan's newest version, and a stored one stays on its own. rebase puts
-// it on the newest. Errors: plans.ErrPrecondition, plans.ErrPreconditionRequired.
+// PutDraft writes the draft of a plan, which need not exist, if the stored draft satisfies pre. A new
+// draft is based on the plan's newest version, and an existing draft keeps its base. If rebase is true,
+// the draft is based on the newest version. Errors: plans.ErrPrecondition, plans.ErrPreconditionRequired.
 func (s *Store) PutDraft(ctx context.Context, plan string, document []byte, rebase bool, pre plans.Precondition) (d *plans.Draft, created bool, err error) {
 	err = s.changeDraft(ctx, plan, func(ctx context.Context, tx pgx.Tx, old *plans.Draft) error {
 		if created = old == nil; created {
@@ -62,7 +62,8 @@ func (s *Store) PutDraft(ctx context.Context, plan string, document []byte, reba
 
 func draftTarget(plan string) string { return "plans/" + plan + "/draft" }
 
-// auditDraft is a draft as the audit trail has it: the plan as it was typed; nil: there is none.
+// auditDraft returns the draft for the audit trail, which is the plan as it was typed, or nil if there is
+// no draft.
 func auditDraft(d *plans.Draft) any {
 	if d.Document == nil {
 		return nil
@@ -70,7 +71,7 @@ func auditDraft(d *plans.Draft) any {
 	return json.RawMessage(d.Document)
 }
 
-// DeleteDraft deletes the draft of a plan, or is plans.ErrUnknownDraft.
+// DeleteDraft deletes the draft of a plan or returns plans.ErrUnknownDraft.
 func (s *Store) DeleteDraft(ctx context.Context, plan string) error {
 	return s.changeDraft(ctx, plan, func(ctx context.Context, tx pgx.Tx, old *plans.Draft) error {
 		if old == nil {
@@ -83,11 +84,11 @@ func (s *Store) DeleteDraft(ctx context.Context, plan string) error {
 	})
 }
 
-// lockDraft makes the writes of one draft wait for each other, the first one too.
+// lockDraft serializes the writes of one draft, including the write that creates it.
 const lockDraft = `SELECT pg_advisory_xact_lock(hashtextextended('quotad draft ' || $1, 0))`
 
-// changeDraft runs do in a transaction that holds the draft's lock. old is nil where there is no
-// draft. No node has to hear of drafts, so the transaction draws no change number.
+// changeDraft runs do in a transaction that locks the draft. old is nil if there is no draft. Nodes need
+// not learn of drafts, so the transaction takes no change number.
 func (s *Store) changeDraft(ctx context.Context, plan string, do func(ctx context.Context, tx pgx.Tx, old *plans.Draft) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()

@@ -12,9 +12,9 @@ import (
 
 const archiveCustomer = `UPDATE customers SET archived_at = $2, change = $3 WHERE id = $1`
 
-// ArchiveCustomer ends a customer: its hits find nobody, and what it used stays. Its last
-// billing period ends. Archiving an archived one does nothing; plans.ErrUnknownCustomer when
-// there is none.
+// ArchiveCustomer archives a customer. Hits no longer find the customer, its usage is kept, and its last
+// billing period ends. Archiving an archived customer changes nothing. The error for an unknown customer
+// is plans.ErrUnknownCustomer.
 func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
 	if !plans.ValidCustomerKey(key) {
 		return plans.ErrUnknownCustomer
@@ -45,11 +45,11 @@ func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
 	})
 }
 
-// endBilling ends the last billing period of a customer that was archived or erased. old is the
-// customer before that.
+// endBilling ends the last billing period of a customer that was archived or erased. old is the customer
+// before the change.
 func (w *Writing) endBilling(ctx context.Context, old, c *plans.Customer) error {
 	if w.Open == nil {
-		return nil // nobody bills it
+		return nil // the customer is not billed
 	}
 	change := &CustomerChange{What: CustomerArchived, Customer: c, Now: w.InstantOf(c)}
 	if old.ArchivedAt == nil && w.Open.End > 0 {
@@ -73,14 +73,15 @@ const removeOverrides = `
 
 const recordErasure = `INSERT INTO erasures (change, key, at, customer) VALUES ($1, $2, $3, $4)`
 
-// EraseCustomer archives a customer, or takes an archived one. It removes what identifies a
-// person: name, metadata, features, overrides, sessions of the portal and the key. It returns the rest, under the new
-// key erased:<id>, by which its usage is found from now on. The old key is free. To erase it
-// again under the new key does nothing. An unknown customer is plans.ErrUnknownCustomer.
+// EraseCustomer archives a customer that is not archived yet, and removes all data that identifies a
+// person: name, metadata, features, overrides, portal sessions and the key. EraseCustomer returns the
+// remaining customer under the new key erased:<id>, by which its usage is found from now on. The old key
+// is free for a new customer. Erasing the new key again changes nothing. The error for an unknown
+// customer is plans.ErrUnknownCustomer.
 //
-// Nodes need the old key to forget the customer. So the table of changes keeps it for a minute
-// longer, see sweep.Sweeper. The audit trail keeps that the customer was changed, and nothing of
-// what it was; of very many entries the Sweeper scrubs the rest.
+// Nodes need the old key to forget the customer, so the table of changes keeps the key for a minute, see
+// sweep.Sweeper. The audit trail keeps the fact that the customer was changed, but no data of the
+// customer. If the customer has very many audit entries, the Sweeper scrubs the remaining entries later.
 func (s *Store) EraseCustomer(ctx context.Context, key string) (c *plans.Customer, err error) {
 	if !plans.ValidCustomerKey(key) {
 		return nil, plans.ErrUnknownCustomer

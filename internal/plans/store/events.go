@@ -9,13 +9,13 @@ import (
 	"quotad/internal/plans"
 )
 
-// tell writes an event about a customer in the transaction of what it tells of, at what the
-// customer's clock shows.
+// tell writes an event about a customer, in the transaction of the change that the event reports. The
+// event's instant is the time of the customer's clock.
 func (w *Writing) tell(ctx context.Context, what string, c *plans.Customer, data client.EventData) error {
 	return w.tellAt(ctx, what, c, w.InstantOf(c), data)
 }
 
-// tellAt is tell for what happened at another instant, µs by the customer's clock.
+// tellAt is tell with another instant, µs by the customer's clock.
 func (w *Writing) tellAt(ctx context.Context, what string, c *plans.Customer, at int64, data client.EventData) error {
 	e := events.Event{Type: what, At: at, Customer: c.ID, Data: data}
 	if c.TestClock != nil {
@@ -24,8 +24,8 @@ func (w *Writing) tellAt(ctx context.Context, what string, c *plans.Customer, at
 	return events.Write(ctx, w, e)
 }
 
-// tellPlan tells of another plan, or another version of it, that counts for a customer from an instant
-// on. A customer that is on what it was on before has no such event.
+// tellPlan writes an event if a customer's plan or plan version changes from an instant on. It writes no
+// event if both are the same as before.
 func (w *Writing) tellPlan(ctx context.Context, old, c *plans.Customer, at int64) error {
 	if old.Plan == c.Plan && old.EffectiveVersion == c.EffectiveVersion {
 		return nil
@@ -35,7 +35,7 @@ func (w *Writing) tellPlan(ctx context.Context, old, c *plans.Customer, at int64
 	})
 }
 
-// tellDropped tells of the scheduled change that a write has taken away, if it has.
+// tellDropped writes an event if the write has dropped a scheduled change.
 func (w *Writing) tellDropped(ctx context.Context) error {
 	if w.lifted == nil || w.laid != nil {
 		return nil
@@ -49,11 +49,11 @@ func (w *Writing) tellDropped(ctx context.Context) error {
 	})
 }
 
-// EventFilter chooses events. A zero field chooses all.
+// EventFilter selects events. A zero field does not restrict the selection.
 type EventFilter struct {
-	After    int64  // those with a higher id
+	After    int64  // only events with a higher id
 	Type     string // one of events.Types
-	Customer string // key
+	Customer string // key of the customer
 }
 
 const kindEvents = "events"
@@ -63,8 +63,8 @@ func isEventID(text string) bool {
 	return err == nil && id > 0 && strconv.FormatInt(id, 10) == text
 }
 
-// Events returns what happened, in the order of the ids. Whoever asks again after the last id misses
-// none. Errors: plans.ErrUnknownCustomer, model.FieldErrors for a wrong page.
+// Events returns events in the order of their ids. A client that continues after the last id misses no
+// event. Errors: plans.ErrUnknownCustomer, and model.FieldErrors for an invalid page.
 func (s *Store) Events(ctx context.Context, f EventFilter, page plans.Page) (*plans.List[events.Shown], error) {
 	limit, position, err := OpenPage(page, kindEvents, isEventID)
 	if err != nil {

@@ -16,9 +16,9 @@ const defaultPage = 100
 // maxCursor is the longest cursor that is decoded, in bytes.
 const maxCursor = 1000
 
-// OpenPage checks a page. It returns the page's size, and the position of the last item seen,
-// which the cursor stands for. kind names the list: a cursor of another list is refused like a
-// malformed one. Cursors are opaque to callers.
+// OpenPage checks a page. OpenPage returns the page's size and the position of the last item seen, which
+// the cursor encodes. kind names the list, and a cursor of another list is rejected like a malformed
+// cursor. Cursors are opaque to callers.
 func OpenPage(p plans.Page, kind string, valid func(position string) bool) (limit int, after string, err error) {
 	var bad model.FieldErrors
 	limit = p.Limit
@@ -47,8 +47,8 @@ func OpenPage(p plans.Page, kind string, valid func(position string) bool) (limi
 	return limit, after, nil
 }
 
-// Paged makes a page of at most limit items. The statement asked for limit+1 items: one item
-// too many means that there is a next page.
+// Paged returns a page of at most limit items. The statement queried limit+1 items, so an extra item
+// means that there is a next page.
 func Paged[T any](items []T, limit int, kind string, position func(T) string) *plans.List[T] {
 	list := &plans.List[T]{Items: items}
 	if len(items) > limit {
@@ -58,7 +58,7 @@ func Paged[T any](items []T, limit int, kind string, position func(T) string) *p
 	return list
 }
 
-// Cursor is what stands for a position in a list of a kind.
+// Cursor encodes a position in a list of a kind as a cursor.
 func Cursor(kind, position string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(kind + "/" + position))
 }
@@ -69,7 +69,7 @@ const afterKeys = "\x7f"
 const listCustomers = `SELECT` + customerColumns + customerNow + `
 	WHERE c.key > $1 AND c.key >= $2 AND c.key < $3 ORDER BY c.key LIMIT $4`
 
-// ListCustomers returns the customers whose keys begin with prefix, archived ones too, in the
+// ListCustomers returns the customers whose keys begin with prefix, including archived customers, in the
 // order of their keys.
 func (s *Store) ListCustomers(ctx context.Context, prefix string, page plans.Page) (*plans.List[*plans.Customer], error) {
 	limit, after, err := OpenPage(page, KindCustomer, plans.ValidCustomerKey)
@@ -83,9 +83,9 @@ func (s *Store) ListCustomers(ctx context.Context, prefix string, page plans.Pag
 	return Paged(found, limit, KindCustomer, func(c *plans.Customer) string { return c.Key }), nil
 }
 
-// findCustomers reads the names that match first and by themselves. Else PostgreSQL might go
-// through all keys in their order until enough names match, which a rare word makes long. What is searched
-// for stands in a query of its own: seen, a common word would have all customers read.
+// findCustomers searches the matching names first, in a separate subquery. Otherwise PostgreSQL might
+// scan all keys in order until enough names match, which takes long for a rare word. The search term is
+// in a subselect, because the planner would read all customers if it knew that the term is a common word.
 const findCustomers = `WITH named AS MATERIALIZED (
 		SELECT key FROM customers WHERE name <> '' AND words @@ (SELECT $2::text::tsquery))
 	SELECT` + customerColumns + customerNow + `
@@ -95,9 +95,9 @@ const findCustomers = `WITH named AS MATERIALIZED (
 		(SELECT key FROM customers WHERE key > $1 AND key >= $3 AND key < $4 ORDER BY key LIMIT $5))
 	ORDER BY c.key LIMIT $5`
 
-// FindCustomers returns the customers whose keys begin with text, and those whose names have for
-// each word of text a word that begins with it, in any case, archived ones too. They are in the
-// order of their keys. A text without letters, digits and symbols such as ☕ finds no names.
+// FindCustomers returns the customers whose keys begin with text or whose names match text, including
+// archived customers, in the order of their keys. A name matches if each word of text is the beginning of
+// a word in the name, in any case. A text without letters, digits and symbols such as ☕ matches no names.
 func (s *Store) FindCustomers(ctx context.Context, text string, page plans.Page) (*plans.List[*plans.Customer], error) {
 	limit, after, err := OpenPage(page, KindCustomer, plans.ValidCustomerKey)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) FindCustomers(ctx context.Context, text string, page plans.Page)
 	text = strings.TrimSpace(text)
 	from, to := text, text+afterKeys
 	if !plans.ValidCustomerKey(text) {
-		from, to = "", "" // no key begins with it
+		from, to = "", "" // no key begins with this text
 	}
 	found, err := list(ctx, s, scanCustomer, findCustomers, limit, after, queryOf(text), from, to)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// keyColumns are read by scanKey.
+// keyColumns lists the columns that scanKey reads.
 const keyColumns = ` id, name, scope, created_at, expires_at, (SELECT u.used_on FROM key_uses u WHERE u.id = keys.id) `
 
 func scanKey(row pgx.CollectableRow) (plans.Key, error) {
@@ -27,11 +27,11 @@ func scanKey(row pgx.CollectableRow) (plans.Key, error) {
 	return k, nil
 }
 
-// newKey makes a key's id and secret. Both are random: an id, unlike a count, tells
-// nobody how many keys there are.
+// newKey generates a key's id and secret. Both are random, because sequential ids would reveal the number
+// of keys.
 func newKey() (id, secret string) {
 	var raw [12 + 32]byte
-	_, _ = rand.Read(raw[:]) // never fails; the program would have been ended
+	_, _ = rand.Read(raw[:]) // never fails: the program would end instead
 	return "key_" + base64.RawURLEncoding.EncodeToString(raw[:12]),
 		"qk_" + base64.RawURLEncoding.EncodeToString(raw[12:])
 }
@@ -40,8 +40,8 @@ const insertKey = `
 	INSERT INTO keys (id, name, scope, hash, created_at, expires_at)
 	VALUES ($1, $2, $3, $4, $5, $6) RETURNING` + keyColumns
 
-// CreateKey makes a key and returns it with its secret, which is kept nowhere.
-// expiresAt, when given, must lie in the future and, in UTC, before the year 10000.
+// CreateKey creates a key and returns it with its secret, which is not stored. expiresAt is optional. It
+// must be in the future and, in UTC, before the year 10000.
 func (s *Store) CreateKey(ctx context.Context, name string, scope plans.Scope, expiresAt *time.Time) (k plans.Key, secret string, err error) {
 	if err := plans.CheckNewKey(&name, scope, expiresAt); err != nil {
 		return plans.Key{}, "", err
@@ -61,7 +61,7 @@ func (s *Store) CreateKey(ctx context.Context, name string, scope plans.Scope, e
 	return k, secret, nil
 }
 
-// insertKey makes a key, of whose secret it is given the hash.
+// insertKey creates a key from the hash of its secret.
 func (w *Writing) insertKey(ctx context.Context, id, name string, scope plans.Scope, hash []byte, expiresAt *time.Time) (plans.Key, error) {
 	k, err := one(ctx, w, plans.ErrUnknownKey, scanKey, insertKey, id, name, scope, hash, w.Now, expiresAt)
 	if err != nil {
@@ -72,7 +72,7 @@ func (w *Writing) insertKey(ctx context.Context, id, name string, scope plans.Sc
 
 const listKeys = `SELECT` + keyColumns + `FROM keys WHERE revoked_at IS NULL AND id > $1 ORDER BY id LIMIT $2`
 
-// ListKeys returns the keys that are not revoked, expired ones too.
+// ListKeys returns the keys that are not revoked, including expired keys.
 func (s *Store) ListKeys(ctx context.Context, page plans.Page) (*plans.List[plans.Key], error) {
 	limit, after, err := OpenPage(page, KindKey, plans.ValidKey)
 	if err != nil {
@@ -85,12 +85,12 @@ func (s *Store) ListKeys(ctx context.Context, page plans.Page) (*plans.List[plan
 	return Paged(found, limit, KindKey, func(k plans.Key) string { return k.ID }), nil
 }
 
-// useKeys takes the rows in the order of the key, so that two nodes never deadlock.
+// useKeys locks the rows in the order of the key, so that two nodes never deadlock.
 const useKeys = `
 	INSERT INTO key_uses AS u (id, used_on) SELECT k.id, $2::date FROM unnest($1::text[]) AS i(id) JOIN keys k ON k.id = i.id ORDER BY k.id
 	ON CONFLICT (id) DO UPDATE SET used_on = excluded.used_on WHERE u.used_on < excluded.used_on`
 
-// KeysUsed notes that keys were used on a day, in UTC. No node has to hear of it.
+// KeysUsed records that keys were used on a day, in UTC. Other nodes need not learn of the use.
 func (s *Store) KeysUsed(ctx context.Context, ids []string, on time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -102,9 +102,9 @@ const revokeKey = `UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at 
 
 const keyExists = `SELECT EXISTS (SELECT FROM keys WHERE id = $1)`
 
-// RevokeKey ends a key on every node within a second, and what it made for the pages: its sessions,
-// its links into the portal, and the sessions that they opened. Revoking a revoked one does nothing;
-// plans.ErrUnknownKey when there never was one.
+// RevokeKey revokes a key on every node within a second. It also ends the key's page sessions, its links
+// into the portal, and the sessions that these links opened. Revoking a revoked key changes nothing. The
+// error for a key that never existed is plans.ErrUnknownKey.
 func (s *Store) RevokeKey(ctx context.Context, id string) error {
 	if !plans.ValidKey(id) {
 		return plans.ErrUnknownKey
@@ -130,9 +130,9 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 
 const keyOfSecret = `SELECT scope, revoked_at IS NOT NULL FROM keys WHERE hash = $1`
 
-// EnsureKey makes a key of a secret that the operator chose (16 to 200 bytes of printable
-// ASCII), unless it is one already. It does not change an existing key: one that was revoked,
-// or has another scope, is a model.FieldErrors.
+// EnsureKey creates a key from a secret that the operator chose (16 to 200 bytes of printable ASCII),
+// unless the key exists already. An existing key is not changed. If the existing key is revoked or has
+// another scope, the error is a model.FieldErrors.
 func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope plans.Scope) error {
 	if err := plans.CheckChosenKey(secret, &name, scope); err != nil {
 		return err
@@ -164,9 +164,9 @@ const hasAdminKey = `
 	SELECT EXISTS (SELECT FROM keys WHERE scope = 'admin' AND revoked_at IS NULL
 		AND (expires_at IS NULL OR expires_at > clock_timestamp()))`
 
-// FirstAdminKey makes a key of scope admin and returns its secret. It makes none, and the
-// secret is empty, if there is an admin key that is neither revoked nor expired. Of several
-// nodes that start on one empty database, only one makes a key.
+// FirstAdminKey creates a key of scope admin and returns its secret. If there is an admin key that is
+// neither revoked nor expired, FirstAdminKey creates no key and returns an empty secret. If several nodes
+// start on one empty database, only one node creates a key.
 func (s *Store) FirstAdminKey(ctx context.Context, name string) (secret string, err error) {
 	id, secret := newKey()
 	hash := sha256.Sum256([]byte(secret))

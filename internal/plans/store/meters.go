@@ -14,15 +14,15 @@ func scanMeter(row pgx.CollectableRow) (plans.Meter, error) {
 	return m, row.Scan(&m.ID, &m.Key, &m.Name, &m.Unit)
 }
 
-// putMeter makes the id of a level meter one below 0.
+// putMeter makes the id of a level meter negative.
 const putMeter = `
 	INSERT INTO meters (id, key, name, unit, change) OVERRIDING SYSTEM VALUE
 	SELECT nextval(pg_get_serial_sequence('meters', 'id')) * CASE WHEN $5 THEN -1 ELSE 1 END, $1, $2, $3, $4
 	ON CONFLICT (key) DO UPDATE SET name = excluded.name, unit = excluded.unit, change = excluded.change
 	RETURNING id, key, name, unit`
 
-// PutMeter declares a meter or gives it another unit or name; created says which. Writing
-// what is there already is no change.
+// PutMeter declares a meter or changes its unit or name. created is true for a new meter. Writing the
+// stored values again changes nothing.
 func (s *Store) PutMeter(ctx context.Context, key string, in plans.PutMeterInput) (m plans.Meter, created bool, err error) {
 	if err := in.Check(key); err != nil {
 		return plans.Meter{}, false, err
@@ -53,7 +53,7 @@ func (s *Store) PutMeter(ctx context.Context, key string, in plans.PutMeterInput
 
 const getMeter = `SELECT id, key, name, unit FROM meters WHERE key = $1`
 
-// GetMeter returns a meter, or plans.ErrUnknownMeter.
+// GetMeter returns a meter or the error plans.ErrUnknownMeter.
 func (s *Store) GetMeter(ctx context.Context, key string) (plans.Meter, error) {
 	if !plans.ValidKey(key) {
 		return plans.Meter{}, plans.ErrUnknownMeter
@@ -78,7 +78,7 @@ func (s *Store) ListMeters(ctx context.Context, page plans.Page) (*plans.List[pl
 
 const meterKeys = `SELECT id, key FROM meters WHERE id = ANY ($1)`
 
-// MeterKeys returns the keys of those of the meters that there are, by id.
+// MeterKeys returns the keys of the existing meters among ids, by id.
 func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -95,8 +95,8 @@ func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, e
 
 const setReturning = `UPDATE meters SET returns = true, change = $2 WHERE key = $1 AND NOT returns`
 
-// SetReturning marks a meter for good: its units may come back by something else than time. It is
-// quotad's own change, whoever gives units back.
+// SetReturning permanently marks a meter whose units can be returned by other means than time, such as
+// refunds. The mark counts as quotad's own change, whoever returned units.
 func (s *Store) SetReturning(ctx context.Context, key string) error {
 	return s.Write(plans.Itself(ctx), KindMeter, key, func(ctx context.Context, w *Writing) error {
 		tag, err := w.Exec(ctx, setReturning, key, w.Number)
@@ -109,7 +109,7 @@ func (s *Store) SetReturning(ctx context.Context, key string) error {
 
 const readMeterIDs = `SELECT key, id FROM meters WHERE key = ANY ($1)`
 
-// MeterIDs returns the ids of those of the meters that there are, by their keys.
+// MeterIDs returns the ids of the existing meters among keys, by key.
 func MeterIDs(ctx context.Context, q querier, keys []string) (map[string]int32, error) {
 	ids := make(map[string]int32, len(keys))
 	var key string
@@ -122,7 +122,7 @@ func MeterIDs(ctx context.Context, q querier, keys []string) (map[string]int32, 
 	return ids, err
 }
 
-// MeterIDs is MeterIDs on the store's pool.
+// MeterIDs calls the function MeterIDs with the store's pool.
 func (s *Store) MeterIDs(ctx context.Context, keys []string) (map[string]int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()

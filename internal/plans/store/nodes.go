@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// nodeKept is how long the row of a node stays that is not heard of any more, µs. One that
-	// begins again under its name takes its place sooner.
+	// nodeKept is the time after a node's last report for which its row is kept, µs. A node that restarts
+	// under the same name replaces the row sooner.
 	nodeKept = int64(3600e6)
-	// nodeSilent is how long a node must not have been heard of for that, µs.
+	// nodeSilent is the time without reports after which a restarted node may replace the row, µs.
 	nodeSilent = int64(30e6)
-	// decisionsKept is how long a minute of decisions is kept, µs: a day, and an hour that a slow
-	// reader has.
+	// decisionsKept is the time for which a minute of decisions is kept, µs: a day, and an hour for slow
+	// readers.
 	decisionsKept = int64(25 * 3600e6)
-	// maxNodes bounds a list of nodes.
+	// maxNodes is the greatest length of a list of nodes.
 	maxNodes = 1000
 )
 
-// A node writes what it decided in a minute as a sum, so that a write may come twice.
+// A node writes its decisions of a minute as a total, so that a write can be repeated safely.
 const beat = `
 	WITH told AS (
 		INSERT INTO nodes (id, name, version, state, reason, started_at, seen_at, checked_at, disagreeing)
@@ -38,14 +38,14 @@ const beat = `
 	DELETE FROM nodes n WHERE n.id <> $1
 		AND (n.seen_at < $7 - $14::bigint OR n.name = $2 AND n.seen_at < $7 - $15::bigint)`
 
-// Beat tells of a node, and of what it decided so far in a minute that starts then, µs. It deletes
-// what is old of all nodes.
+// Beat reports the state of a node and its decisions so far in the minute that starts at minute, µs. Beat
+// also deletes old rows of all nodes.
 func (s *Store) Beat(ctx context.Context, n *plans.Node, minute int64, d plans.Decided) error {
 	return s.exec(ctx, beat, n.ID, n.Name, n.Version, n.State, n.Reason, n.StartedAt, n.SeenAt, n.CheckedAt, append([]string{}, n.Disagreeing...),
 		minute, d.Admitted, d.Refused, decisionsKept, nodeKept, nodeSilent)
 }
 
-// EndNode removes a node. What it decided stays.
+// EndNode removes a node. The node's decisions are kept.
 func (s *Store) EndNode(ctx context.Context, id string) error {
 	return s.exec(ctx, `DELETE FROM nodes WHERE id = $1`, id)
 }
@@ -53,7 +53,7 @@ func (s *Store) EndNode(ctx context.Context, id string) error {
 const listNodes = `
 	SELECT id, name, version, state, reason, started_at, seen_at, checked_at, disagreeing FROM nodes ORDER BY name, started_at, id LIMIT $1`
 
-// Nodes returns the nodes, ordered by name, at most 1,000.
+// Nodes returns at most 1,000 nodes, ordered by name.
 func (s *Store) Nodes(ctx context.Context) ([]plans.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -71,8 +71,8 @@ const decidedSince = `
 		sum(admitted)::bigint, sum(refused)::bigint
 	FROM decisions WHERE minute >= $3 GROUP BY node ORDER BY node`
 
-// DecidedSince returns what each node decided in the minutes that start at recent, hour and day, µs,
-// or later. recent is the latest of the three, and day at most 25 hours ago.
+// DecidedSince returns the number of decisions of each node in the minutes from recent, hour and day on,
+// µs. recent is the latest of the three instants, and day is at most 25 hours ago.
 func (s *Store) DecidedSince(ctx context.Context, recent, hour, day int64) ([]plans.NodeDecided, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()

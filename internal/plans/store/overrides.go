@@ -8,20 +8,20 @@ import (
 	"quotad/internal/plans"
 )
 
-// putOverride returns whether the override is new: a statement's snapshot does not see its own
-// insert.
+// putOverride returns whether the override is new. The check works because a statement's snapshot does
+// not include the statement's own insert.
 const putOverride = `
 	INSERT INTO overrides (customer_id, limit_name, "limit", burst, expires_at, change, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)
 	ON CONFLICT (customer_id, limit_name) DO UPDATE SET "limit" = excluded."limit", burst = excluded.burst,
 		expires_at = excluded.expires_at, change = excluded.change, reason = excluded.reason
 	RETURNING NOT EXISTS (SELECT FROM overrides WHERE customer_id = $1 AND limit_name = $2)`
 
-// PutOverride gives a customer other numbers for a limit of the plan version in force, or
-// replaces them. created says which. They are checked like that version's own numbers. The
+// PutOverride creates or replaces a customer's override of a limit of the plan version in force. created
+// is true for a new override. The override's numbers are checked like the numbers of that version. The
 // customer's entity tag changes.
 //
-// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownLimit, and
-// model.FieldErrors about limit, burst and expires_at.
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownLimit, and model.FieldErrors about
+// limit, burst and expires_at.
 func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plans.OverrideInput) (o *plans.Override, created bool, err error) {
 	err = s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {
 		stored, err := w.checkOverride(ctx, c, limit, &in)
@@ -68,8 +68,9 @@ func (w *Writing) checkOverride(ctx context.Context, c *plans.Customer, limit st
 
 const deleteOverride = `DELETE FROM overrides WHERE customer_id = $1 AND limit_name = $2`
 
-// DeleteOverride gives a limit its plan's numbers back. It changes the customer's entity
-// tag. Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownOverride.
+// DeleteOverride deletes a customer's override, so that the plan's numbers apply to the limit again. The
+// customer's entity tag changes. Errors: plans.ErrUnknownCustomer, plans.ErrArchived,
+// plans.ErrUnknownOverride.
 func (s *Store) DeleteOverride(ctx context.Context, customer, limit string) error {
 	return s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {
 		before, err := w.auditedOverride(ctx, c.ID, limit)
@@ -101,8 +102,8 @@ const listOverrides = `
 	FROM overrides o JOIN customers c ON c.id = o.customer_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE o.customer_id = $1 AND o.limit_name > $2 ORDER BY o.limit_name LIMIT $3`
 
-// ListOverrides returns a customer's overrides in the order of the limits' names, those
-// without effect too. plans.ErrUnknownCustomer when there is no such customer.
+// ListOverrides returns a customer's overrides in the order of the limits' names, including overrides
+// without effect. The error for an unknown customer is plans.ErrUnknownCustomer.
 func (s *Store) ListOverrides(ctx context.Context, customer string, page plans.Page) (*plans.List[*plans.Override], error) {
 	c, err := s.GetCustomer(ctx, customer)
 	if err != nil {
@@ -130,12 +131,12 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page plans.P
 	return Paged(found, limit, kind, func(o *plans.Override) string { return o.Name }), nil
 }
 
-// scanOverride reads a row of overrides, and says whether it has an effect on a plan version at
-// now, µs, unless the customer lives by a test clock.
+// scanOverride reads a row of overrides and determines whether the override has an effect on a plan
+// version. The instant is now, µs, or the time of the customer's test clock.
 func scanOverride(row pgx.CollectableRow, p *plans.Plan, c *plans.Customer, now int64) (*plans.Override, error) {
 	var o plans.StoredOverride
 	var name, reason string
-	var clock *int64 // what the customer's test clock shows
+	var clock *int64 // time of the customer's test clock
 	if err := row.Scan(&name, &o.Limit, &o.Burst, &o.ExpiresAt, &reason, &clock); err != nil {
 		return nil, err
 	}

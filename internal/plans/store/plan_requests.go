@@ -13,11 +13,12 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// askAgain is after how long the same request for a plan is told again, µs by the customer's clock.
+// askAgain is the time after which a repeated request for a plan is reported again, µs by the customer's
+// clock.
 const askAgain = int64(24 * time.Hour / time.Microsecond)
 
 const (
-	// A request of the last 24 hours, of a customer that lives by real time.
+	// askedOfLate finds a request of the last 24 hours by a customer on real time.
 	askedOfLate = `
 		SELECT r.at FROM customers c JOIN plan_requests r ON r.customer_id = c.id JOIN plans p ON p.id = r.plan_id
 		WHERE c.key = $1 AND p.key = $2 AND c.plan_id <> p.id AND c.archived_at IS NULL AND c.test_clock_id IS NULL
@@ -32,8 +33,8 @@ const (
 		ORDER BY r.at DESC, p.key LIMIT 100`
 )
 
-// RequestPlan tells by an event that a customer asks for another plan. It changes nothing else. The same
-// request is told once in 24 hours, and answered with when it was.
+// RequestPlan reports by an event that a customer requests another plan, and changes nothing else. The
+// same request is reported once in 24 hours. A repeated request returns the instant of the first request.
 //
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, and model.FieldErrors about plan.
 func (s *Store) RequestPlan(ctx context.Context, customer, plan string) (is plans.PlanRequest, err error) {
@@ -43,7 +44,7 @@ func (s *Store) RequestPlan(ctx context.Context, customer, plan string) (is plan
 	case !plans.ValidKey(plan):
 		return is, model.FieldErrors{{Field: "plan", Detail: plans.KeyRule}}
 	}
-	// Who asks again takes no turn among the writes.
+	// A repeated request does not queue among the writes.
 	switch at, err := read(ctx, s, plans.ErrUnknownPlan, pgx.RowTo[int64], askedOfLate, customer, plan, askAgain); {
 	case err == nil:
 		return plans.PlanRequest{Plan: plan, At: time.UnixMicro(at).UTC()}, nil
@@ -95,7 +96,7 @@ func (s *Store) RequestPlan(ctx context.Context, customer, plan string) (is plan
 	return is, err
 }
 
-// PlanRequests are the plans that a customer asked for, but for the present one: the newest 100.
+// PlanRequests returns the newest 100 plans that a customer requested, except for its present plan.
 // Errors: plans.ErrUnknownCustomer.
 func (s *Store) PlanRequests(ctx context.Context, customer string) ([]plans.PlanRequest, error) {
 	c, err := s.GetCustomer(ctx, customer)
@@ -114,7 +115,7 @@ func (s *Store) PlanRequests(ctx context.Context, customer string) ([]plans.Plan
 	return all, Classify(err)
 }
 
-// noSuchPlan is the error of a request that names a plan which is not there.
+// noSuchPlan returns the error of a request that names an unknown plan.
 func noSuchPlan(key string) model.FieldErrors {
 	return model.FieldErrors{{Field: "plan", Detail: "no such plan: write it first with PUT /v1/plans/" + key}}
 }

@@ -27,7 +27,7 @@ func scanPlan(row pgx.CollectableRow) (*plans.Plan, error) {
 	return p, err
 }
 
-// addVersion returns the document from the database, so the writer is shown what is stored.
+// addVersion returns the document from the database, so that the writer sees the stored plan.
 const addVersion = `
 	WITH plan AS (
 		INSERT INTO plans (key, latest_version) VALUES ($1, $2)
@@ -37,13 +37,13 @@ const addVersion = `
 	SELECT id, $2, $3, $4, $5, $6, $7 FROM plan
 	RETURNING $1::text, version, created_at, document`
 
-// PutPlan writes a new immutable version of a plan: the first one, or the next one when pre
-// holds for the latest. Its limits count at once for every customer on the plan that is not
-// pinned. With ApplyTo "new" they count only for customers that join from now on. A plan that
+// PutPlan writes the first version of a plan, or its next version if the latest version satisfies pre.
+// Versions are immutable. The version's limits apply at once to every customer on the plan without a pin.
+// With ApplyTo "new", the limits apply only to customers that join the plan from now on. A plan that
 // equals the latest version is not written, and wrote is false.
 //
-// All that is wrong with the plan comes back at once, as model.FieldErrors with paths such as
-// "limits[1].window". The precondition is checked after that (plans.ErrPrecondition,
+// All errors of the plan are returned together, as model.FieldErrors with paths such as
+// "limits[1].window". The precondition is checked after the plan (plans.ErrPrecondition,
 // plans.ErrPreconditionRequired).
 func (s *Store) PutPlan(ctx context.Context, key string, in plans.PlanInput, pre plans.Precondition) (p *plans.Plan, wrote bool, err error) {
 	declared, err := s.declaredMeters(ctx, in.MeterKeys())
@@ -99,8 +99,8 @@ func (w *Writing) putPlan(ctx context.Context, key string, in *plans.PlanInput, 
 	return p, true, w.Audit(ctx, plans.Audited{Action: plans.AuditWrite(!exists), Target: "plans/" + key, Before: auditPlan(latest), After: auditPlan(p)})
 }
 
-// CheckPlan says what PutPlan would say of a plan, and returns it with its defaults filled in. bad
-// has all that is wrong. version is the plan's newest one, 0 where there is none.
+// CheckPlan makes the checks of PutPlan and returns the plan with its defaults filled in. bad contains
+// all errors of the plan. version is the plan's newest version, or 0 if the plan does not exist.
 func (s *Store) CheckPlan(ctx context.Context, key string, in plans.PlanInput) (_ plans.PlanInput, bad model.FieldErrors, version int, err error) {
 	declared, err := s.declaredMeters(ctx, in.MeterKeys())
 	if err != nil {
@@ -121,8 +121,8 @@ func (s *Store) CheckPlan(ctx context.Context, key string, in plans.PlanInput) (
 
 const declaredMeters = `SELECT id, key, name, unit FROM meters WHERE key = ANY ($1)`
 
-// declaredMeters are those of the keys that are keys of meters, and their kinds. Meters are never
-// removed, so the answer stays right until the plan is written.
+// declaredMeters returns the kinds of the existing meters among keys, by key. Meters are never removed,
+// so the result stays valid until the plan is written.
 func (s *Store) declaredMeters(ctx context.Context, keys []string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -140,7 +140,7 @@ const getPlan = `
 	FROM plans p JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
 	WHERE p.key = $1`
 
-// GetPlan returns a plan's latest version, or plans.ErrUnknownPlan.
+// GetPlan returns a plan's latest version or the error plans.ErrUnknownPlan.
 func (s *Store) GetPlan(ctx context.Context, key string) (*plans.Plan, error) {
 	if !plans.ValidKey(key) {
 		return nil, plans.ErrUnknownPlan
@@ -153,7 +153,7 @@ const getPlanVersion = `
 	FROM plans p JOIN plan_versions v ON v.plan_id = p.id
 	WHERE p.key = $1 AND v.version = $2::bigint`
 
-// GetPlanVersion returns one version of a plan, plans.ErrUnknownPlan or plans.ErrUnknownVersion.
+// GetPlanVersion returns one version of a plan, or plans.ErrUnknownPlan or plans.ErrUnknownVersion.
 func (s *Store) GetPlanVersion(ctx context.Context, key string, version int) (*plans.Plan, error) {
 	if !plans.ValidKey(key) {
 		return nil, plans.ErrUnknownPlan
@@ -172,7 +172,7 @@ const listPlans = `
 	FROM plans p JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
 	WHERE p.key > $1 ORDER BY p.key LIMIT $2`
 
-// ListPlans returns the latest version of each plan, in the order of their keys.
+// ListPlans returns the latest version of each plan, in the order of the plans' keys.
 func (s *Store) ListPlans(ctx context.Context, page plans.Page) (*plans.List[*plans.Plan], error) {
 	limit, after, err := OpenPage(page, KindPlan, plans.ValidKey)
 	if err != nil {
@@ -190,9 +190,9 @@ const listVersions = `
 	FROM plans p JOIN plan_versions v ON v.plan_id = p.id
 	WHERE p.key = $1 AND v.version > $2 ORDER BY v.version LIMIT $3`
 
-// ListVersions returns a plan's versions from the first on, or plans.ErrUnknownPlan.
+// ListVersions returns a plan's versions in ascending order, or the error plans.ErrUnknownPlan.
 func (s *Store) ListVersions(ctx context.Context, key string, page plans.Page) (*plans.List[*plans.Plan], error) {
-	kind := "version/" + key // so that no other plan's list takes its cursors
+	kind := "version/" + key // a cursor is valid for one plan's list only
 	limit, after, err := OpenPage(page, kind, isVersion)
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (s *Store) ListVersions(ctx context.Context, key string, page plans.Page) (
 	if _, err := s.GetPlan(ctx, key); err != nil {
 		return nil, err
 	}
-	from, _ := strconv.Atoi(after) // 0 at the start, else isVersion has read it
+	from, _ := strconv.Atoi(after) // 0 at the start; otherwise isVersion has accepted the text
 	found, err := list(ctx, s, scanPlan, listVersions, limit, key, from)
 	if err != nil {
 		return nil, err

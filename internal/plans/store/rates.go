@@ -11,18 +11,19 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What a customer's token buckets were refilled by until something of its own changed them.
+// The functions below record the past refill rates of a customer's token buckets when an override, or a
+// change of plan or pin, changes these rates.
 
-// tokenBuckets takes the token buckets out of the documents of a plan's versions: all of them, or
-// the one of a name.
+// tokenBuckets reads the token buckets from the documents of a plan's versions. It reads all token
+// buckets, or only the bucket with the given name.
 const tokenBuckets = `
 	SELECT v.version, v.apply_to = 'all', v.change, (extract(epoch FROM v.created_at) * 1000000)::bigint, l->>'name', (l->>'limit')::bigint
 	FROM plans p JOIN plan_versions v ON v.plan_id = p.id,
 		jsonb_path_query(v.document, '$.limits[*] ? (@.algorithm == $refilled[*])', jsonb_build_object('refilled', $5::text[])) AS l
 	WHERE p.key = $1 AND v.version > $2 AND v.version <= $3 AND ($4 = '' OR l->>'name' = $4) ORDER BY v.version`
 
-// Editions are the versions of a plan after one and up to another, in order. Those without token
-// buckets are left out. With the name of a limit only its own buckets count.
+// Editions returns the token buckets of a plan's versions above after and up to upTo, in order. Versions
+// without token buckets are left out. If only is not empty, Editions reads only the limit with that name.
 func Editions(ctx context.Context, from querier, plan string, after, upTo int, only string) (all []plans.Edition, err error) {
 	var e plans.Edition
 	var limit string
@@ -39,19 +40,19 @@ func Editions(ctx context.Context, from querier, plan string, after, upTo int, o
 	return all, err
 }
 
-// rated is what the token buckets of a customer are refilled by, and what they were before.
+// rated contains the present and earlier refill rates of a customer's token buckets.
 type rated struct {
-	now    int64 // of the write, by the customer's clock
-	number int64 // of the change from which on what it writes counts
+	now    int64 // instant of the write, by the customer's clock
+	number int64 // number of the change from which the written rates apply
 	clock  plans.ClockHistory
 	own    map[string]*plans.OwnRates
 	joined int
 	pinned int
-	plan   []plans.Edition  // up to the version in force
-	limits map[string]int64 // the token buckets of that version
+	plan   []plans.Edition  // versions up to the version in force
+	limits map[string]int64 // token buckets of the version in force
 }
 
-// until are the rates of a limit until now.
+// until returns the rates of a limit up to now.
 func (r *rated) until(limit string) model.Rates {
 	return r.own[limit].RatesOver(r.planRates(limit), r.clock).Before(r.now).Latest()
 }
@@ -66,8 +67,8 @@ const readRated = `
 
 const readOwnRates = `SELECT limit_name, change, at, rates, until FROM limit_rates WHERE customer_id = $1`
 
-// rated reads what the token buckets of a customer are refilled by as it is stored now. With the
-// name of a limit it reads the plan's rates of that one alone.
+// rated reads the refill rates of a customer's token buckets from the stored rows. If only is not empty,
+// rated reads the plan's rates of that limit alone.
 func (w *Writing) rated(ctx context.Context, c *plans.Customer, only string) (*rated, error) {
 	r := &rated{now: w.InstantOf(c), number: w.Number, own: make(map[string]*plans.OwnRates)}
 	if err := w.QueryRow(ctx, readRated, c.ID).Scan(&r.joined, &r.pinned, &r.clock); err != nil {
@@ -98,9 +99,9 @@ const putRates = `
 
 const dropRates = `DELETE FROM limit_rates WHERE customer_id = $1 AND limit_name = $2`
 
-// keepRates notes what limits of a customer were until now, since a write of the customer's own
-// changes them. It leaves out limits that are no token buckets. was is read before that write, and
-// is after it. overrides are those that count from now on, by the limits' names.
+// keepRates records the rates of a customer's limits up to now, because a write of an override, plan or
+// pin changes them. Limits other than token buckets are left out. was is read before that write, and is
+// after it. overrides contains the overrides that apply from now on, by limit name.
 func (w *Writing) keepRates(ctx context.Context, customer int64, was, is *rated, limits []string, overrides map[string]*plans.StoredOverride) error {
 	var batch pgx.Batch
 	for _, limit := range limits {
@@ -117,14 +118,14 @@ func (w *Writing) keepRates(ctx context.Context, customer int64, was, is *rated,
 	return w.SendBatch(ctx, &batch).Close()
 }
 
-// keepOverridden is keepRates for a write of an override, or of none. Of a limit that is no token
-// bucket it reads the version in force alone.
+// keepOverridden is keepRates for a write or deletion of an override. For a limit that is no token
+// bucket, it reads the version in force alone.
 func (w *Writing) keepOverridden(ctx context.Context, c *plans.Customer, limit string, o *plans.StoredOverride) error {
 	inForce, err := Editions(ctx, w, c.Plan, c.EffectiveVersion-1, c.EffectiveVersion, limit)
 	if err != nil {
 		return err
 	}
-	if len(inForce) == 0 { // a row of when it was a token bucket would outlive its override
+	if len(inForce) == 0 { // otherwise a row from its time as a token bucket would outlive the override
 		_, err = w.Exec(ctx, dropRates, c.ID, limit)
 		return err
 	}
@@ -145,8 +146,8 @@ const ownOverrides = `
 	SELECT limit_name, "limit", burst, expires_at FROM overrides
 	WHERE customer_id = $1 AND (expires_at IS NULL OR expires_at > $2)`
 
-// keepAllRates is keepRates for a write that gives a customer another plan or pin. Its overrides
-// stay.
+// keepAllRates is keepRates for a write that changes a customer's plan or pin. The customer's overrides
+// are kept.
 func (w *Writing) keepAllRates(ctx context.Context, was *rated, c *plans.Customer) error {
 	plan, err := one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, int64(c.EffectiveVersion))
 	if err != nil {
@@ -169,7 +170,7 @@ func (w *Writing) keepAllRates(ctx context.Context, was *rated, c *plans.Custome
 	if err != nil {
 		return err
 	}
-	limits := slices.AppendSeq([]string{}, maps.Keys(is.limits)) // not nil, which would be NULL
+	limits := slices.AppendSeq([]string{}, maps.Keys(is.limits)) // not nil, because nil would become NULL
 	if _, err := w.Exec(ctx, dropOtherRates, c.ID, limits); err != nil {
 		return err
 	}

@@ -9,16 +9,17 @@ import (
 	"quotad/internal/plans"
 )
 
-// What a comparison of plans reads of many customers at once.
+// The queries below read many customers at once to compare plans.
 
-// Those on test clocks live in times of their own, and a new version does not count for pinned ones.
+// customersOn excludes customers on test clocks, because their times differ, and pinned customers,
+// because a new version does not apply to them.
 const customersOn = `
 	SELECT c.id FROM customers c JOIN plans p ON p.id = c.plan_id
 	WHERE p.key = $1 AND c.pinned_version IS NULL AND c.test_clock_id IS NULL AND c.archived_at IS NULL
 	LIMIT $2`
 
-// CustomersOn returns the ids of at most so many customers for whom a new version of a plan would
-// count. more reports that there are others.
+// CustomersOn returns the ids of customers to whom a new version of a plan would apply. The parameter
+// most limits their number, and more is true if there are further customers.
 func (s *Store) CustomersOn(ctx context.Context, plan string, most int) (ids []int64, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -32,7 +33,7 @@ func (s *Store) CustomersOn(ctx context.Context, plan string, most int) (ids []i
 
 const customersByID = `SELECT` + customerColumns + customerNow + ` WHERE c.id = ANY ($1)`
 
-// CustomersByID returns those of the customers that there are, in any order.
+// CustomersByID returns the existing customers among ids, in any order.
 func (s *Store) CustomersByID(ctx context.Context, ids []int64) ([]*plans.Customer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -43,7 +44,7 @@ func (s *Store) CustomersByID(ctx context.Context, ids []int64) ([]*plans.Custom
 
 const overridesByCustomer = `SELECT customer_id, limit_name, "limit", burst, expires_at FROM overrides WHERE customer_id = ANY ($1)`
 
-// OverridesOf returns the stored overrides of customers, by customer and by the limit's name.
+// OverridesOf returns the stored overrides of customers, by customer and limit name.
 func (s *Store) OverridesOf(ctx context.Context, ids []int64) (map[int64]map[string]plans.StoredOverride, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -68,7 +69,7 @@ const pricesByCustomer = `
 		WHERE customer_id = ANY ($1) ORDER BY customer_id, meter, change DESC) p
 	WHERE price IS NOT NULL`
 
-// OwnPricesOf returns the newest prices of customers' own, by customer and meter.
+// OwnPricesOf returns the newest customer-specific prices, by customer and meter.
 func (s *Store) OwnPricesOf(ctx context.Context, ids []int64) (map[int64]map[string]plans.Price, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()

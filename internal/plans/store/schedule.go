@@ -9,17 +9,18 @@ import (
 	"quotad/internal/plans"
 )
 
-// maxFormer is how many former periods are kept. Beyond that the oldest are dropped, but none
-// that an open billing period may need: their time then counts by the periods after them.
+// maxFormer is the greatest number of former periods that are kept. The oldest are dropped first, except
+// for periods that an open billing period may need. The time of dropped periods then counts by the
+// periods after them.
 const maxFormer = 100
 
 const setFormer = `UPDATE customers SET former_periods = $2 WHERE id = $1`
 
-// reschedule does what a write of a customer means for its billing periods. Those of another
-// anchor, timezone or plan's interval begin with the next period. With endNow they begin at
-// once, if a period that begins now differs from the running one: that ends now. old is the
-// customer before the write and c after it. runs is what prices the running period; nil: nobody
-// bills one.
+// reschedule applies a write of a customer to its billing periods. Periods with another anchor, timezone
+// or plan interval begin with the next period. If endNow is true and a period that begins now would
+// differ from the running period, the running period ends now and the new periods begin at once. old is
+// the customer before the write and c after it. runs describes the prices of the running period, or is
+// nil if no period is billed.
 func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow bool, runs *Running) error {
 	was, err := w.periodsOf(ctx, old)
 	if err != nil {
@@ -38,7 +39,7 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 	change := &CustomerChange{What: CustomerWritten, Customer: c, Now: w.InstantOf(old), Terms: !sameTerms(old, c)}
 	within := change.Now
 	if w.Open != nil && w.Open.Begun {
-		within = max(within, w.Open.Start) // it runs, whatever the clock shows now
+		within = max(within, w.Open.Start) // the period runs, whatever the clock shows now
 	}
 	if endNow {
 		cut, err := w.endRunning(ctx, c.ID, change.Now, was.priced, is.priced)
@@ -57,8 +58,8 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 	return w.recordChange(ctx, change)
 }
 
-// waits reports whether something waits for the next billing period of a customer that is written
-// as it is, so that it could begin now.
+// waits reports whether a change is pending for the next billing period of an unchanged customer, so that
+// it could begin now.
 func (w *Writing) waits(ctx context.Context, c *plans.Customer, runs *Running) (bool, error) {
 	if runs == nil {
 		return false, nil
@@ -67,9 +68,9 @@ func (w *Writing) waits(ctx context.Context, c *plans.Customer, runs *Running) (
 	return err == nil && w.differs(runs, c, c, &p, &p), err
 }
 
-// differs reports whether a billing period of c that began now would differ from the one that
-// runs, in what prices it or in its calendar. The calendar that runs is that of old, or a former
-// one until its end.
+// differs reports whether a billing period of c that began now would differ from the running period in
+// its prices or its calendar. The running calendar is the calendar of old, or a former calendar until its
+// end.
 func (w *Writing) differs(runs *Running, old, c *plans.Customer, was, is *pricedPeriods) bool {
 	running, now := calendarOf(old, &was.Periods), calendarOf(c, &is.Periods)
 	if last := len(old.Former) - 1; last >= 0 && old.Former[last].Until > w.InstantOf(old) {
@@ -79,12 +80,12 @@ func (w *Writing) differs(runs *Running, old, c *plans.Customer, was, is *priced
 	return running != now || runs.Plan != c.Plan || runs.Version != c.EffectiveVersion || runs.OtherPrices || runs.OtherBase
 }
 
-// calendarOf is what a customer's periods are counted by, without an end.
+// calendarOf returns the rules of a customer's periods, without an end.
 func calendarOf(c *plans.Customer, p *calendar.Periods) plans.FormerPeriods {
 	return plans.FormerPeriods{Timezone: c.Timezone, Anchor: c.BillingAnchor, Interval: string(p.Interval.Unit), Count: p.Interval.Count}
 }
 
-// recordChange records the terms of a change, and calls billing for it.
+// recordChange records the terms of a change and notifies billing.
 func (w *Writing) recordChange(ctx context.Context, change *CustomerChange) error {
 	if change.Terms || change.Cut != nil {
 		how := plans.ChangeLimitsNow
@@ -114,15 +115,15 @@ func (w *Writing) endRunning(ctx context.Context, customer, now int64, priced ..
 	return w.Mark(ctx, customer, now, slices.Concat(priced...))
 }
 
-// keepFormer keeps the old periods as former ones, until the first period of the new ones. was
-// are the old periods; runs is an instant in the one that runs.
+// keepFormer stores the old periods as former periods that end when the first new period begins. was
+// contains the old periods, and runs is an instant in the running period.
 func (w *Writing) keepFormer(ctx context.Context, old, c *plans.Customer, was *calendar.Periods, runs int64, change *CustomerChange) error {
 	former := slices.Clone(old.Former)
 	last := len(former) - 1
 	switch waiting := last >= 0 && former[last].Until > runs; {
 	case waiting && change.Cut != nil:
 		former[last].Until = *change.Cut
-	case waiting: // the new periods replace others that had not begun
+	case waiting: // the new periods replace periods that had not begun
 	default:
 		ended := calendarOf(old, was)
 		ended.Until = change.From
@@ -140,8 +141,8 @@ func (w *Writing) keepFormer(ctx context.Context, old, c *plans.Customer, was *c
 	return err
 }
 
-// dropFormer drops the oldest of too many. Those that end in or after the open period stay,
-// which may be long ago: periods that have ended are not closed at once.
+// dropFormer drops the oldest former periods if there are too many. Periods that end in or after the open
+// period are kept. The open period may be long ago, because periods are not closed as soon as they end.
 func (w *Writing) dropFormer(former []plans.FormerPeriods, runs int64) []plans.FormerPeriods {
 	needed := runs
 	if w.Open != nil && w.Open.End > 0 {
@@ -153,8 +154,8 @@ func (w *Writing) dropFormer(former []plans.FormerPeriods, runs int64) []plans.F
 	return former
 }
 
-// periodsOf are a customer's periods on the version of its plan that is in force, and the
-// meters that have a price in it.
+// periodsOf returns a customer's periods under the plan version in force, and the meters that have a
+// price in that version.
 func (w *Writing) periodsOf(ctx context.Context, c *plans.Customer) (p pricedPeriods, err error) {
 	p.plan, err = one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, int64(c.EffectiveVersion))
 	if err != nil {

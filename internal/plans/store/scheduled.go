@@ -12,25 +12,26 @@ import (
 	"quotad/internal/plans"
 )
 
-// A scheduled change of plan is a row of customer_terms that waits. From its instant on readers read the
-// plan from that row, so that nothing has to be written at that moment. The next write of the customer, or the
-// sweeper, settles the change: it writes the plan into the customer. A write of a customer's billing
-// removes a waiting row first and inserts it again last, so that the row follows the end that it waits for.
+// A scheduled change of plan is a waiting row of customer_terms. From the change's instant on, readers
+// read the plan from that row, so nothing has to be written at that moment. The next write of the
+// customer, or the sweeper, settles the change, which means that it writes the plan into the customer. A
+// write of a customer's billing removes a waiting row first and inserts it again last. The row thus
+// follows the end of the period if the write moves that end.
 
-// Scheduled is a change of plan that waits.
+// Scheduled is a pending change of plan.
 type Scheduled struct {
-	Until  string // plans.UntilPeriodEnd or plans.UntilBaseEnd; "" asks for what the running plan suggests
+	Until  string // plans.UntilPeriodEnd or plans.UntilBaseEnd; "" chooses by the running plan
 	PlanID int32
-	Joined int // the plan's latest version when it was scheduled
+	Joined int // the plan's latest version at the time of scheduling
 	Pinned *int
 
 	customer, at, change int64
-	reached              *int64 // the change at which the test clock showed at; nil: none, or PostgreSQL's time
+	reached              *int64 // change at which the test clock reached at; nil if there is none, and on PostgreSQL's time
 	plan                 string
 	former, isNew        bool
 }
 
-// Version is the plan version that it names.
+// Version returns the plan version that the scheduled change names.
 func (s *Scheduled) Version() int {
 	if s.Pinned != nil {
 		return *s.Pinned
@@ -38,8 +39,8 @@ func (s *Scheduled) Version() int {
 	return s.Joined
 }
 
-// customerNow has the tables of customerColumns. A scheduled change counts from its instant on, as it
-// does for hits.
+// customerNow lists the tables of customerColumns. A scheduled change is in effect from its instant on,
+// as it is for hits.
 const customerNow = `
 	FROM customers c LEFT JOIN test_clocks t ON t.id = c.test_clock_id LEFT JOIN customer_terms s ON s.customer_id = c.id AND s.waits
 	CROSS JOIN LATERAL (
@@ -50,7 +51,7 @@ const customerNow = `
 			CASE WHEN w.due THEN s.joined_version ELSE c.joined_version END AS joined_version) f
 	JOIN plans p ON p.id = f.plan_id LEFT JOIN plans q ON q.id = s.plan_id AND NOT w.due`
 
-// nextVersion is the version of a scheduled change's plan that would be in force now.
+// nextVersion selects the version of a scheduled change's plan that would be in force now.
 const nextVersion = `
 	coalesce(s.pinned_version, greatest(s.joined_version, (
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = s.plan_id AND v.apply_to = 'all')))`
@@ -61,13 +62,13 @@ const readScheduled = `
 	FROM customers c JOIN customer_terms s ON s.customer_id = c.id AND s.waits JOIN plans q ON q.id = s.plan_id
 	LEFT JOIN test_clocks t ON t.id = c.test_clock_id WHERE c.key = $1`
 
-// At is the instant from which on it counts, µs by the customer's clock.
+// At returns the instant from which the change applies, µs by the customer's clock.
 func (s *Scheduled) At() int64 { return s.at }
 
 const dropScheduled = `DELETE FROM customer_terms WHERE customer_id = $1 AND waits`
 
-// scheduled returns a customer's scheduled change that waits, and the customer's former periods. Both are
-// nil if none waits. A change that counts already is settled.
+// scheduled returns a customer's pending scheduled change and the customer's former periods. Both are nil
+// if no change is pending. A change that applies already is written into the customer.
 func (w *Writing) scheduled(ctx context.Context, key string) (s *Scheduled, former []byte, err error) {
 	s, version := new(Scheduled), 0
 	var clockNow *int64
@@ -90,7 +91,7 @@ func (w *Writing) scheduled(ctx context.Context, key string) (s *Scheduled, form
 	return s, former, nil
 }
 
-// lift deletes a customer's scheduled change that waits, for lay to insert again.
+// lift deletes a customer's pending scheduled change, which lay inserts again.
 func (w *Writing) lift(ctx context.Context, key string) error {
 	s, former, err := w.scheduled(ctx, key)
 	if err != nil || s == nil {
@@ -125,9 +126,9 @@ const insertScheduled = `
 
 const getCustomerByID = `SELECT` + customerColumns + customerNow + ` WHERE c.id = $1`
 
-// lay puts the scheduled change where it belongs after a write. One that has lost its place is dropped,
-// unless this write asked for it. Errors: plans.ErrNoOpenPeriod, plans.ErrEndsFirst, plans.ErrTooSoon,
-// billing.ErrCurrency.
+// lay inserts the scheduled change again after a write, at the present end of its billing period. If
+// there is no such end any more, lay drops the change, or returns an error if this write requested the
+// change. Errors: plans.ErrNoOpenPeriod, plans.ErrEndsFirst, plans.ErrTooSoon, billing.ErrCurrency.
 func (w *Writing) lay(ctx context.Context) error {
 	s := w.Scheduled
 	if w.laid = nil; s == nil {
@@ -164,7 +165,7 @@ func (w *Writing) lay(ctx context.Context) error {
 	return err
 }
 
-// endFor asks billing when a change counts.
+// endFor returns the instant from which a change applies, as billing determines it.
 func (w *Writing) endFor(ctx context.Context, c *plans.Customer, s *Scheduled) (at int64, err error) {
 	if w.billing == nil || w.Open == nil || c.ArchivedAt != nil {
 		return 0, plans.ErrNoOpenPeriod
@@ -172,15 +173,15 @@ func (w *Writing) endFor(ctx context.Context, c *plans.Customer, s *Scheduled) (
 	return w.billing.End(ctx, w, c.ID, s)
 }
 
-// layFormer lets a customer's periods be former ones from an instant on, where those of another plan
-// differ.
+// layFormer ends a customer's billing periods at an instant and stores them as former periods, if the
+// next plan has another billing interval. former is true if the periods were stored.
 func (w *Writing) layFormer(ctx context.Context, c *plans.Customer, next *plans.Plan, at int64) (former bool, err error) {
 	was, err := w.periodsOf(ctx, c)
 	if err != nil || was.Interval == next.BillingInterval() {
 		return false, err
 	}
 	if last := len(c.Former) - 1; last >= 0 && c.Former[last].Until == at {
-		return false, nil // they are that already
+		return false, nil // the periods end there already
 	}
 	ended := calendarOf(c, &was.Periods)
 	ended.Until = at
@@ -189,10 +190,11 @@ func (w *Writing) layFormer(ctx context.Context, c *plans.Customer, next *plans.
 
 const newestVersion = `SELECT latest_version FROM plans WHERE id = $1`
 
-// ScheduleChange lets a plan's limits and prices count from the end of a billing period on, or of the
-// intervals of its base price, on every node and without a write at that moment. It replaces one that
-// waits. until is plans.UntilPeriodEnd, plans.UntilBaseEnd, or "" for the second where the running base
-// price is for more intervals than one. The customer's entity tag changes.
+// ScheduleChange schedules a change of plan for the end of a billing period, or of the intervals of its
+// base price. The plan's limits and prices then apply on every node without a write at that moment. A
+// pending change is replaced. until is plans.UntilPeriodEnd, plans.UntilBaseEnd, or "". An empty until
+// means plans.UntilBaseEnd if the running base price covers several intervals, and plans.UntilPeriodEnd
+// otherwise. The customer's entity tag changes.
 //
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrNoOpenPeriod, plans.ErrEndsFirst,
 // plans.ErrTooSoon, billing.ErrCurrency, and model.FieldErrors about plan, plan_version and when.
@@ -227,7 +229,7 @@ func (s *Store) ScheduleChange(ctx context.Context, key, plan string, pin *int, 
 	return writing.laid, created, nil
 }
 
-// DropScheduled takes a scheduled change away. The customer's entity tag changes. Errors:
+// DropScheduled deletes a scheduled change. The customer's entity tag changes. Errors:
 // plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrNoScheduled.
 func (s *Store) DropScheduled(ctx context.Context, key string) error {
 	return s.ChangeBilling(ctx, key, func(ctx context.Context, w *Writing, c *plans.Customer) error {
@@ -248,9 +250,9 @@ const applyScheduled = `
 	UPDATE customers c SET plan_id = s.plan_id, joined_version = s.joined_version, pinned_version = s.pinned_version, change = $2
 	FROM s WHERE c.id = s.customer_id`
 
-// versionsThen has the plan that a customer with a scheduled change was on before that change, and the
-// versions of this plan and of the new one that were in force at the change's instant. $2 is the instant,
-// and $3 the change at which the customer's test clock showed it.
+// versionsThen selects the plan of a customer before its scheduled change, and the versions of that plan
+// and of the new plan in force at the change's instant. $2 is the instant, and $3 is the change at which
+// the customer's test clock reached it.
 const versionsThen = `
 	SELECT p.key, coalesce(c.pinned_version, greatest(c.joined_version, max(v.version) FILTER (WHERE v.plan_id = c.plan_id))),
 		coalesce(s.pinned_version, greatest(s.joined_version, max(v.version) FILTER (WHERE v.plan_id = s.plan_id)))
@@ -259,9 +261,9 @@ const versionsThen = `
 		AND CASE WHEN c.test_clock_id IS NULL THEN (extract(epoch FROM v.created_at) * 1000000)::bigint < $2 ELSE v.change < $3 END
 	WHERE c.id = $1 GROUP BY p.key, c.pinned_version, c.joined_version, s.pinned_version, s.joined_version`
 
-// settle writes a scheduled change that counts already into the customer, and reports by an event that the
-// plan has changed. All limits and prices count as they did before. Every write of a customer begins with
-// this, so that it finds the customer on the plan that counts.
+// settle writes a scheduled change into the customer when the change applies already, and reports the
+// change of plan by an event. All limits and prices apply as before. Every write of a customer first
+// settles such a change, so that the write finds the plan that applies.
 func (w *Writing) settle(ctx context.Context, s *Scheduled) error {
 	old, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomerByID, s.customer)
 	if err != nil {
@@ -294,7 +296,7 @@ func (w *Writing) settle(ctx context.Context, s *Scheduled) error {
 	return w.tellPlan(ctx, old, c, s.at)
 }
 
-// Settle writes a customer's scheduled change that counts already into the customer. If there is none,
+// Settle writes a customer's scheduled change into the customer if the change applies already. Otherwise
 // Settle does nothing.
 func (s *Store) Settle(ctx context.Context, key string) error {
 	return s.Write(plans.Itself(ctx), KindCustomer, key, func(ctx context.Context, w *Writing) error {
@@ -309,8 +311,9 @@ const dueScheduled = `
 	UNION ALL
 	(SELECT c.key FROM customer_terms s JOIN customers c ON c.id = s.customer_id WHERE s.waits AND s.reached IS NOT NULL LIMIT $2)`
 
-// DueScheduled are customers whose scheduled changes count at now, µs, and are not written yet: some
-// most of those in real time, and some of those on test clocks.
+// DueScheduled returns customers whose scheduled changes apply at now, µs, but have not been written yet.
+// The parameter most limits the number of customers on real time and, separately, of customers on test
+// clocks.
 func (s *Store) DueScheduled(ctx context.Context, now int64, most int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -319,8 +322,8 @@ func (s *Store) DueScheduled(ctx context.Context, now int64, most int) ([]string
 	return keys, Classify(err)
 }
 
-// reachScheduled records which changes a test clock has shown: they count from this change on, also when
-// the clock is set back.
+// reachScheduled records the scheduled changes whose instant a test clock has reached. These changes
+// apply from then on, even if the clock is set back.
 const reachScheduled = `
 	UPDATE customer_terms SET reached = t.change FROM test_clocks t
 	WHERE t.key = $1 AND waits AND clock_id = t.id AND limits_at <= t.now AND reached IS NULL`

@@ -9,10 +9,10 @@ import (
 	"quotad/internal/plans"
 )
 
-// Sessions of the pages are rows, so that every node knows them.
+// Sessions of the web pages are stored as rows, so that every node can find them.
 
-// lives is whether a session s, or a link s into the portal, has not ended at $2, µs. It ends with
-// its customer and with the key that made it.
+// lives is the condition that a session s, or a link s into the portal, has not ended at $2, µs. A
+// session ends when its customer is erased or the key that created it ends.
 const lives = ` s.expires_at > $2
 	AND (s.customer_id IS NULL OR EXISTS (SELECT FROM customers c WHERE c.id = s.customer_id AND c.erased_at IS NULL))
 	AND EXISTS (
@@ -23,8 +23,8 @@ const findSession = `
 	SELECT s.data, coalesce((SELECT c.change FROM customers c WHERE c.id = s.customer_id), 0)
 	FROM sessions s WHERE s.token = $1 AND` + lives
 
-// FindSession is what a session knows, as JSON, at now, µs; nil when there is none or it is over.
-// change is the newest change of its customer, or 0.
+// FindSession returns the data of a session at now, µs, as JSON. The data is nil if the session does not
+// exist or has ended. change is the newest change of its customer, or 0.
 func (s *Store) FindSession(ctx context.Context, token string, now int64) (data []byte, change int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -39,8 +39,8 @@ const followedSessions = `
 	SELECT s.token FROM sessions s
 	WHERE s.token = ANY ($1) AND NOT EXISTS (SELECT FROM customers c WHERE c.id = s.customer_id AND c.archived_at IS NOT NULL) AND` + lives
 
-// FollowedSessions are those of the tokens whose session has not ended at now, µs, and whose
-// customer is not archived.
+// FollowedSessions returns the tokens whose sessions have not ended at now, µs, and whose customers are
+// not archived.
 func (s *Store) FollowedSessions(ctx context.Context, tokens []string, now int64) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -60,16 +60,16 @@ func (s *Store) FollowedSessions(ctx context.Context, tokens []string, now int64
 
 const insertSession = `INSERT INTO sessions (token, data, expires_at, customer_id, key_id) VALUES ($1, $2, $3, $4, $5)`
 
-// CreateSession makes a session of a key, which ends at expires, µs.
+// CreateSession creates a session of a key. The session ends at expires, µs.
 func (s *Store) CreateSession(ctx context.Context, token string, data []byte, expires int64, key string) error {
 	return s.exec(ctx, insertSession, hashOf(token), data, expires, nil, key)
 }
 
 const updateSession = `UPDATE sessions s SET data = $3, expires_at = $4 WHERE s.token = $1 AND` + lives
 
-// UpdateSession writes what a session knows and when it ends, µs, if it has not ended at now. Else
-// it is plans.ErrSessionOver: a request that was under way at the logout does not bring the session
-// back, and what it read may be another customer's.
+// UpdateSession writes a session's data and its end, µs, if the session has not ended at now. Otherwise
+// the error is plans.ErrSessionOver. A request in progress during the logout thus cannot revive the
+// session, whose data may belong to another customer.
 func (s *Store) UpdateSession(ctx context.Context, token string, data []byte, expires, now int64) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -82,12 +82,13 @@ func (s *Store) UpdateSession(ctx context.Context, token string, data []byte, ex
 
 const deleteSession = `DELETE FROM sessions WHERE token = $1`
 
-// DeleteSession ends a session, if it is there.
+// DeleteSession ends a session if it exists.
 func (s *Store) DeleteSession(ctx context.Context, token string) error {
 	return s.exec(ctx, deleteSession, hashOf(token))
 }
 
-// deleteOverSessions passes by what others delete at this moment, which they do in other orders.
+// deleteOverSessions skips rows that other transactions are deleting, because they lock rows in other
+// orders.
 const deleteOverSessions = `
 	WITH links AS (
 		DELETE FROM portal_links WHERE token IN (
@@ -100,8 +101,8 @@ const deleteOverSessions = `
 	)
 	SELECT greatest((SELECT count(*) FROM links), (SELECT count(*) FROM ended))`
 
-// DeleteOverSessions removes at most so many sessions, and so many links, that are over at now,
-// µs. more reports that there may be others.
+// DeleteOverSessions removes sessions and links that have ended at now, µs. The parameter most limits the
+// number of each, and more is true if there may be further rows to remove.
 func (s *Store) DeleteOverSessions(ctx context.Context, now int64, most int) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()

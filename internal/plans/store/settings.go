@@ -11,7 +11,7 @@ import (
 
 const listSettings = `SELECT name, value FROM settings ORDER BY name`
 
-// Settings are the shared settings that are stored, by name.
+// Settings returns the stored shared settings in the order of their names.
 func (s *Store) Settings(ctx context.Context) ([]plans.Setting, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -20,14 +20,14 @@ func (s *Store) Settings(ctx context.Context) ([]plans.Setting, error) {
 	return all, Classify(err)
 }
 
-// proposeSettings inserts in the order of the key, which keeps nodes that start at once from a
-// deadlock.
+// proposeSettings inserts rows in the order of the key, which prevents a deadlock between nodes that
+// start at once.
 const proposeSettings = `
 	INSERT INTO settings (name, value) SELECT * FROM unnest($1::text[], $2::text[]) AS s(name, value) ORDER BY name
 	ON CONFLICT (name) DO NOTHING`
 
-// ProposeSettings writes those settings that nobody has written yet, and returns all that are
-// stored. So every node that proposes gets the same.
+// ProposeSettings writes the settings that have not been written yet, and returns all stored settings.
+// All nodes that propose settings therefore get the same values.
 func (s *Store) ProposeSettings(ctx context.Context, proposed []plans.Setting) ([]plans.Setting, error) {
 	within, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -47,8 +47,8 @@ const setSetting = `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLI
 
 var errUnset = errors.New("no such setting")
 
-// SetSetting writes one setting. Serving nodes do not hear of it. So none may serve meanwhile:
-// see postgres.ClaimSchema.
+// SetSetting writes one setting. Serving nodes do not learn of the change, so no node may serve
+// meanwhile, see postgres.ClaimSchema.
 func (s *Store) SetSetting(ctx context.Context, set plans.Setting) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()

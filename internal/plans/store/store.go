@@ -15,47 +15,48 @@ import (
 
 const defaultWithin = 10 * time.Second
 
-// maxWriters bounds the writes of a node that hold a connection. They run one after the other
-// anyway. Many that wait for the lock would take all connections of the pool from reads.
+// maxWriters limits the writes of a node that use a connection. Writes run one after the other anyway,
+// and many waiting writes would take all connections of the pool from reads.
 const maxWriters = 2
 
-// KeptChanges bounds the table of changes: each write deletes the row that many numbers back.
-// A node that was away for longer forgets all that it knows.
+// KeptChanges limits the size of the table of changes. Each write deletes the row with the number that is
+// KeptChanges lower. A node that was away for longer clears its memory.
 const KeptChanges = 100_000
 
-// The kinds of changes, as stored.
+// The kinds of changes as stored.
 const (
 	KindMeter    = "meter"
 	KindPlan     = "plan"
 	KindCustomer = "customer"
 	KindKey      = "key"
 	KindClock    = "test_clock"
-	// KindErased takes the place of KindCustomer once the key is taken out, see sweep.Sweeper.
+	// KindErased replaces KindCustomer when the customer's key is removed from the change, see
+	// sweep.Sweeper.
 	KindErased = "erased"
 )
 
 // Store reads and writes meters, plans, customers and keys in the database. Each method is one
-// transaction. Its errors are those of package plans, model.FieldErrors, and
-// session.ErrUnavailable when the database is out of reach. A write whose COMMIT was lost is
-// session.ErrOutcomeUnknown. It is safe for concurrent use.
+// transaction. Its errors are the errors of package plans, model.FieldErrors, and session.ErrUnavailable
+// if the database cannot be reached. The error of a write whose COMMIT was lost is
+// session.ErrOutcomeUnknown. A Store is safe for concurrent use.
 type Store struct {
 	pool    *pgxpool.Pool
-	writers chan struct{} // one element for each write under way
+	writers chan struct{} // one element for each write in progress
 	options Options
-	look    func(ctx context.Context, w *Writing) error // of a Trial; else nil
+	look    func(ctx context.Context, w *Writing) error // set for a Trial, otherwise nil
 }
 
-// Options say what else happens in and after a Store's writes.
+// Options configures the further actions of a Store's writes.
 type Options struct {
-	// Committed is called with the change number of each write, before the write returns; nil:
-	// this node keeps no memory.
+	// Committed is called with the change number of each write before the write returns. Committed is nil on
+	// a node that keeps no memory.
 	Committed func(ctx context.Context, number int64)
-	Billing   *Billing // nil: nobody is billed
-	// Steady is postgres.Clock's: it holds an instant of the database's clock, µs, against the
-	// clock that hits go by. Nil: the database's own clock counts, however it steps.
+	Billing   *Billing // nil if nobody is billed
+	// Steady checks an instant of the database's clock, µs, against the clock that hits use, and returns the
+	// instant to use, see postgres.Clock. If Steady is nil, the database's clock is used even when it steps.
 	Steady func(ctx context.Context, us int64) int64
-	// Within bounds every operation, the waits for a connection and for the change number's lock
-	// included; those of who works with the Store, too. 0 means 10 s.
+	// Within limits the duration of every operation, including waits for a connection and for the change
+	// number's lock. The limit also applies to packages that use the Store. 0 means 10 s.
 	Within time.Duration
 }
 
@@ -67,17 +68,17 @@ func New(pool *pgxpool.Pool, o Options) *Store {
 	return &Store{pool: pool, writers: make(chan struct{}, maxWriters), options: o}
 }
 
-// Pool is the store's connection pool. Others use it for their reads, and for writes that no
-// node has to hear of.
+// Pool returns the store's connection pool. Other packages use the pool for their reads, and for writes
+// of which no node has to learn.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// Within bounds every operation, see Options.
+// Within returns the time limit of every operation, see Options.
 func (s *Store) Within() time.Duration { return s.options.Within }
 
 const setIdleTimeout = `SELECT set_config('idle_in_transaction_session_timeout', $1, true)`
 
-// ByKey is session.ByKey for a transaction. Where an operation has longer than usual, it may be idle for as
-// long.
+// ByKey calls session.ByKey on a transaction. If Within is longer than its default, ByKey also sets the
+// transaction's idle timeout to Within.
 func (s *Store) ByKey(ctx context.Context, tx pgx.Tx) error {
 	err := session.ByKey(ctx, tx)
 	if err == nil && s.Within() > defaultWithin {
@@ -86,7 +87,7 @@ func (s *Store) ByKey(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// steady is an instant of the database's clock, see Options.Steady.
+// steady returns an instant of the database's clock, corrected by Options.Steady.
 func (s *Store) steady(ctx context.Context, at time.Time) time.Time {
 	if s.options.Steady == nil {
 		return at
@@ -99,57 +100,60 @@ func (s *Store) steady(ctx context.Context, at time.Time) time.Time {
 
 const readClock = `SELECT clock_timestamp()`
 
-// Now is the database's time, see Options.Steady.
+// Now returns the database's time, see Options.Steady.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.pool.QueryRow(ctx, readClock).Scan(&now)
 	return s.steady(ctx, now), Classify(err)
 }
 
-// Writing is a transaction that holds the change number's lock.
+// Writing is a transaction that holds the lock on the change number.
 type Writing struct {
 	pgx.Tx
-	Number int64     // of this change
-	Now    time.Time // the database's clock, read under the lock, see Options.Steady
+	Number int64     // number of this change
+	Now    time.Time // time of the database's clock under the lock, see Options.Steady
 
-	// Open is the customer's open billing period, see WriteCustomer; nil: it is not billed.
+	// Open is the customer's open billing period, see WriteCustomer. Open is nil if the customer is not
+	// billed.
 	Open *Open
 
-	// Cut is where this write has ended the running billing period, µs; nil: it did not.
+	// Cut is the instant at which this write ended the running billing period, µs, or nil if the period goes
+	// on.
 	Cut *int64
 
-	// Scheduled is the customer's change of plan that waits, see WriteCustomer; nil: none, or it is to
-	// be dropped. laid is how it was when the write began, and how it is once it is put back.
+	// Scheduled is the customer's pending change of plan, see WriteCustomer. Scheduled is nil if no change
+	// is pending, or if the change is to be dropped. laid is the change when the write begins, and again
+	// once the change is inserted.
 	Scheduled *Scheduled
 	laid      *plans.ScheduledChange
-	lifted    *plans.ScheduledChange // as it was when the write began; nil: none
-	liftedOf  int64                  // its customer
-	audit     func() plans.Audited   // of a change that is known when all is written; nil: none
+	lifted    *plans.ScheduledChange // the change when the write began; nil if there was none
+	liftedOf  int64                  // id of the customer of lifted
+	audit     func() plans.Audited   // audit entry to be built when all is written; nil if there is none
 
 	store     *Store
-	kind, key string // what the change is about
+	kind, key string // subject of the change
 	audited   bool
-	settled   bool // a scheduled change that counts was written into the customer
+	settled   bool // a scheduled change that applies was written into the customer
 	billing   *Billing
 }
 
-// errUnchanged ends a Write that has nothing to write. The transaction is rolled back, so its
-// change number is free again. It is committed if it has settled a scheduled change. The Write is a
-// success.
+// errUnchanged ends a Write that has nothing to write, and makes the Write succeed. The transaction is
+// rolled back, so its change number is free again. If the Write has settled a scheduled change, the
+// transaction is committed instead.
 var errUnchanged = errors.New("nothing to change")
 
-// Unchanged is what the function of a Write returns when it has nothing to write, see
-// errUnchanged. Write takes it for a success.
+// Unchanged returns errUnchanged, which the function of a Write returns if it has nothing to write. The
+// Write then succeeds.
 func Unchanged() error { return errUnchanged }
 
-// Write runs do in a transaction that locks the change number from its first statement to its
-// commit. So admin writes happen one after the other, and do may check first and write then.
-// Numbers have no gaps and become visible in order. The change is recorded as one about kind
-// and key. Where an actor makes it, do tells by Audit what it changes.
+// Write runs do in a transaction that locks the change number from its first statement to its commit.
+// Admin writes therefore happen one after the other, so do may check first and write afterwards. Numbers
+// have no gaps and become visible in order. The change is recorded as a change of kind and key. If an
+// actor makes the change, do must record it by calling Audit.
 func (s *Store) Write(ctx context.Context, kind, key string, do func(ctx context.Context, w *Writing) error) error {
 	return s.write(ctx, kind, key, nil, do)
 }
 
-// write is Write. first comes before the change number is taken; nil: nothing does.
+// write is Write with a function first that runs before the change number is taken, unless first is nil.
 func (s *Store) write(ctx context.Context, kind, key string, first, do func(ctx context.Context, w *Writing) error) error {
 	number, err := s.transact(ctx, kind, key, first, do)
 	if s.options.Committed != nil && number > 0 {
@@ -160,8 +164,8 @@ func (s *Store) write(ctx context.Context, kind, key string, first, do func(ctx 
 
 const takeChangeNumber = `UPDATE change_number SET number = number + 1 RETURNING number, clock_timestamp()`
 
-// transact is the transaction of Write. It returns the change's number, or 0 when there
-// was none.
+// transact runs the transaction of Write. transact returns the change's number, or 0 if there was no
+// change.
 func (s *Store) transact(ctx context.Context, kind, key string, first, do func(ctx context.Context, w *Writing) error) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
@@ -175,8 +179,8 @@ func (s *Store) transact(ctx context.Context, kind, key string, first, do func(c
 	if err != nil {
 		return 0, Classify(err)
 	}
-	// A rollback after the commit does nothing. If ctx has ended, the pool closes the
-	// connection, which rolls back too.
+	// A rollback after the commit does nothing. If ctx has ended, the pool closes the connection, which also
+	// rolls back.
 	defer func() { _ = tx.Rollback(ctx) }()
 	w := &Writing{Tx: tx, store: s, kind: kind, key: key}
 	if first != nil {
@@ -215,14 +219,14 @@ const recordChange = `
 	     recorded AS (INSERT INTO changes (number, kind, key, at) VALUES ($1, $2, $3, clock_timestamp()))
 	SELECT pg_notify('quotad_changes', $1::bigint::text)`
 
-// announce records what changed, for nodes that poll, and wakes those that listen. The
-// notice is sent by the commit.
+// announce records the change for nodes that poll and notifies nodes that listen. The commit sends the
+// notification.
 func (w *Writing) announce(ctx context.Context) error {
 	_, err := w.Exec(ctx, recordChange, w.Number, w.kind, w.key, int64(KeptChanges))
 	return err
 }
 
-// recordChanges deletes, for each change, the row that is KeptChanges back, as announce does.
+// recordChanges deletes, for each change, the row whose number is KeptChanges lower, as announce does.
 const recordChanges = `
 	WITH pruned AS (
 		DELETE FROM changes WHERE number >= $1 - $3::bigint AND number < $1 - $3::bigint + cardinality($2::text[])
@@ -231,8 +235,8 @@ const recordChanges = `
 		SELECT $1 + k.n - 1, 'customer', k.key, clock_timestamp() FROM unnest($2::text[]) WITH ORDINALITY AS k(key, n))
 	UPDATE change_number SET number = number + cardinality($2::text[]) RETURNING number`
 
-// Changed turns the change under way into one change for each of several customers. Each gets
-// a number of its own. All but the last are recorded here; announce records the last.
+// Changed splits the current change into one change for each of several customers, each with a number of
+// its own. Changed records all changes except the last, which announce records.
 func (w *Writing) Changed(ctx context.Context, keys []string) error {
 	last := len(keys) - 1
 	w.key = keys[last]
@@ -242,25 +246,25 @@ func (w *Writing) Changed(ctx context.Context, keys []string) error {
 	return w.QueryRow(ctx, recordChanges, w.Number, keys[:last], int64(KeptChanges)).Scan(&w.Number)
 }
 
-// list reads one page of a list. The statement's last parameters are the position to go on
-// from, which is the last of args, and the number of rows.
+// list reads one page of a list. The statement's last two parameters are the position after which the
+// page begins, which is the last of args, and the number of rows.
 func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, limit int, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
-	// A failed Query comes back as the error of CollectRows.
+	// CollectRows returns the error of a failed Query.
 	rows, _ := s.pool.Query(ctx, statement, append(args, limit+1)...)
 	items, err := pgx.CollectRows(rows, scan)
 	return items, Classify(err)
 }
 
-// read is one outside of a transaction, within the store's bound.
+// read calls one outside of a transaction, within the store's time limit.
 func read[T any](ctx context.Context, s *Store, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()
 	return one(ctx, s.pool, missing, scan, statement, args...)
 }
 
-// one reads one row. The error is missing when there is none.
+// one reads one row. The error is missing if there is no row.
 func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
 	rows, _ := from.Query(ctx, statement, args...)
 	item, err := pgx.CollectExactlyOneRow(rows, scan)
@@ -270,7 +274,31 @@ func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowTo
 	return item, Classify(err)
 }
 
-// querier is the pool, or a transaction under way.
+// querier is the pool or an open transaction.
 type querier interface {
 	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
+}
+
+// changed calls Billing.Changed if there is billing.
+func (w *Writing) changed(ctx context.Context, change *CustomerChange) error {
+	if w.billing == nil {
+		return nil
+	}
+	return w.billing.Changed(ctx, w, change)
+}
+
+// running calls Billing.Running for a customer with an open period, and returns nil for other customers.
+func (w *Writing) running(ctx context.Context, c *plans.Customer) (*Running, error) {
+	if w.Open == nil || w.Open.End == 0 {
+		return nil, nil //nolint:nilnil // none runs, which is no error
+	}
+	return w.billing.Running(ctx, w, c, w.InstantOf(c))
+}
+
+// InstantOf returns the time of a customer's clock, µs.
+func (w *Writing) InstantOf(c *plans.Customer) int64 {
+	if c.Clock != nil {
+		return c.Clock.Now
+	}
+	return w.Now.UnixMicro()
 }

@@ -13,9 +13,9 @@ const (
 	resumeCustomer  = `UPDATE customers SET suspended_at = NULL, suspended_reason = '' WHERE id = $1`
 )
 
-// Suspend has a customer's hits and reservations refused from now on, on every node within a
-// second. Of a customer that is suspended it replaces the reason, and not the instant. It changes
-// the customer's entity tag.
+// Suspend suspends a customer, so that every node refuses its hits and reservations within a second. If
+// the customer is suspended already, Suspend replaces the reason but not the instant. The customer's
+// entity tag changes.
 //
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, and model.FieldErrors about reason.
 func (s *Store) Suspend(ctx context.Context, customer, reason string) (is plans.Suspension, err error) {
@@ -45,8 +45,8 @@ func (s *Store) Suspend(ctx context.Context, customer, reason string) (is plans.
 	return is, err
 }
 
-// Resume ends a customer's suspension, on every node within a second. It changes the customer's
-// entity tag. Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrNotSuspended.
+// Resume ends a customer's suspension on every node within a second. The customer's entity tag changes.
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrNotSuspended.
 func (s *Store) Resume(ctx context.Context, customer string) error {
 	return s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {
 		if c.Suspension == nil {

@@ -15,23 +15,22 @@ const insertTerms = `
 	INSERT INTO customer_terms (customer_id, change, how, from_at, limits_at, plan_id, joined_version, pinned_version, timezone, billing_anchor)
 	SELECT id, $2, $5, $3, $4, plan_id, joined_version, pinned_version, timezone, billing_anchor FROM customers WHERE id = $1`
 
-// recordTerms inserts what a customer is on from now on, for the billing periods that start at from or
-// later.
+// recordTerms records the customer's present terms for the billing periods that start at from or later.
 func (w *Writing) recordTerms(ctx context.Context, customer int64, how string, from, now int64) error {
 	_, err := w.Exec(ctx, insertTerms, customer, w.Number, from, now, how)
 	return err
 }
 
-// advancePrices lets prices of the customer's own, which were to count from a later period on,
-// count from the cut on: that is where the next period begins now.
+// advancePrices moves pending customer-specific prices forward to the cut, because the next period begins
+// there now.
 const advancePrices = `
 	INSERT INTO customer_prices (customer_id, meter, change, from_at, at, price)
 	SELECT customer_id, meter, $2, $3, $4, price FROM (
 		SELECT DISTINCT ON (meter) * FROM customer_prices WHERE customer_id = $1 ORDER BY meter, change DESC) p
 	WHERE from_at > $3`
 
-// RestartTerms lets all that was to count from a later billing period on count from an instant on:
-// the billing of a customer begins again there.
+// RestartTerms moves all terms and prices that are pending for a later billing period forward to the
+// instant at which the customer's billing resumes.
 func (w *Writing) RestartTerms(ctx context.Context, c *plans.Customer, at int64) error {
 	if err := w.recordTerms(ctx, c.ID, plans.TermsResume, at, at); err != nil {
 		return err
@@ -45,7 +44,7 @@ func (w *Writing) RestartTerms(ctx context.Context, c *plans.Customer, at int64)
 	return w.MoveFormer(ctx, c, at)
 }
 
-// MoveFormer lets a customer's newest former periods end at an instant.
+// MoveFormer sets the end of a customer's newest former periods.
 func (w *Writing) MoveFormer(ctx context.Context, c *plans.Customer, until int64) error {
 	c.Former[len(c.Former)-1].Until = until
 	stored, err := json.Marshal(c.Former)
@@ -56,7 +55,7 @@ func (w *Writing) MoveFormer(ctx context.Context, c *plans.Customer, until int64
 	return err
 }
 
-// sameTerms reports whether two states of a customer are on the same terms.
+// sameTerms reports whether two states of a customer have the same terms.
 func sameTerms(a, b *plans.Customer) bool {
 	pin := func(c *plans.Customer) int {
 		if c.PlanVersion == nil {
@@ -69,13 +68,13 @@ func sameTerms(a, b *plans.Customer) bool {
 
 const metersToMark = `SELECT id, coalesce(key = ANY ($1), false) FROM meters ORDER BY id`
 
-// Mark ends what runs of a customer's usage, and returns the instant from which on all is
-// charged again: now, µs, or just after the last charge where that is now or later. A commit and a refund
-// count as a charge. Hits that are under way are judged again, with the customer as it is after the
-// change. So none of them counts before that instant. meters are those whose usage is billed.
+// Mark draws a boundary in a customer's usage. Mark returns the instant from which new charges count:
+// now, µs, or just after the last charge if that charge is at now or later. A commit and a refund count
+// as charges. Hits in progress are judged again with the changed customer, so none of them counts before
+// the boundary. meters are the meters whose usage is billed.
 //
-// A test clock stands still. What was charged or adjusted at the very instant that it shows is before
-// the boundary: it is usage of the period that ends there.
+// A test clock does not advance by itself. Units that were charged or adjusted at the very instant that
+// the clock shows are before the boundary, so they belong to the period that ends there.
 func (w *Writing) Mark(ctx context.Context, customer, now int64, meters []string) (after int64, err error) {
 	if err := w.store.ByKey(ctx, w); err != nil {
 		return 0, err

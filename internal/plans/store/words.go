@@ -9,19 +9,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWord is the length of the longest word, bytes: a tsvector holds none of more than 2,046. Longer ones
-// are cut.
+// maxWord is the length of the longest word, bytes, because a tsvector rejects words of more than 2,046
+// bytes. Longer words are cut.
 const maxWord = 2000
 
 // isAccent reports whether a character is a combining mark of European alphabets. Marks of other
 // alphabets are parts of their words.
 func isAccent(r rune) bool { return r >= '\u0300' && r <= '\u036f' }
 
-// wordsOf are the words of a name, or of what a name is searched by: in full case folding, so that ß is ss,
-// and without accents. The dotless ı is i. A word is letters, digits and marks, or one symbol such as ☕.
-// PostgreSQL does not fold: it knows the letters of its database's locale only.
+// wordsOf returns the words of a name or of a search text, in full case folding (so ß becomes ss) and
+// without accents. The dotless ı becomes i. A word consists of letters, digits and marks, or is one
+// symbol such as ☕. PostgreSQL cannot fold the words, because it knows only the letters of its database's
+// locale.
 func wordsOf(name string) []string {
-	small := strings.ToLower(norm.NFD.String(name)) // Fold makes capital letters of Cherokee small, and small ones capital
+	small := strings.ToLower(norm.NFD.String(name)) // Fold swaps the capital and small letters of Cherokee
 	folded := norm.NFD.String(cases.Fold().String(small))
 	words := []string{}
 	var word strings.Builder
@@ -52,8 +53,9 @@ func wordsOf(name string) []string {
 	return words
 }
 
-// queryOf is the tsquery of the names that have for each word of text a word that begins with it. nil: text
-// has no word, so no name is found. Words have no character that means something in a tsquery.
+// queryOf returns the tsquery that finds names with a matching word for each word of text. A word matches
+// if it begins with the word of text. The result is nil if text has no word, so no name is found. Words
+// contain no character with a meaning in a tsquery.
 func queryOf(text string) *string {
 	words := wordsOf(text)
 	if len(words) == 0 {

@@ -14,42 +14,42 @@ import (
 )
 
 const (
-	// clearArchivedEvery is how often newly archived customers are looked for.
+	// clearArchivedEvery is the interval between searches for newly archived customers.
 	clearArchivedEvery = 20 * time.Second
-	// clearArchivedAgain is how often all archived customers are cleared again. A node that
-	// had not heard of the archiving may have charged one late.
+	// clearArchivedAgain is the interval after which all archived customers are cleared again, because a
+	// node that had not learned of the archiving may have charged a customer late.
 	clearArchivedAgain = 24 * time.Hour
-	// clearPause leaves the database to others between two transactions.
+	// clearPause is the pause between two transactions, which leaves the database to other work.
 	clearPause = 50 * time.Millisecond
-	// archivedPage and archivedRows bound one transaction.
+	// archivedPage and archivedRows limit one transaction.
 	archivedPage = 200
 	archivedRows = 1000
 )
 
-// Archiver removes the buckets of archived customers. It deletes the counters of attributes'
-// values. A customer's own counters stay, since they hold what was charged. Of those it books
-// the units of the running hour as usage and clears the limits' state. It does not write again
-// what is cleared.
+// Archiver removes the buckets of archived customers. It deletes the counters of attributes' values. The
+// customer's own counters are kept, because they contain the charged units. In them, the Archiver books
+// the units of the running hour as usage and clears the limits' state. It does not write a counter that
+// is already cleared.
 //
-// All nodes may run one, on the same database.
+// All nodes may run an Archiver on the same database.
 type Archiver struct {
 	store   *store.Store
 	usable  func() bool
 	log     *slog.Logger
-	grace   time.Duration // how long after the archiving: a minute, except in tests
+	grace   time.Duration // time after the archiving: a minute, except in tests
 	removed atomic.Int64
-	at      archivedAt // all customers up to here are cleared
+	at      archivedAt // all customers up to this position are cleared
 }
 
-// archivedAt is a position in the walk over archived customers. The walk goes by the time of
-// archiving: admin writes happen one after the other, so later ones come after.
+// archivedAt is a position in the walk over archived customers. The walk follows the time of archiving.
+// Admin writes happen one after the other, so customers that are archived later follow in the walk.
 type archivedAt struct {
 	At time.Time
 	ID int64
 }
 
-// NewArchiver returns an Archiver, which does nothing while usable says that the database
-// is out of reach. A nil log is slog.Default.
+// NewArchiver returns an Archiver, which does nothing while usable reports that the database cannot be
+// reached. A nil log means slog.Default.
 func NewArchiver(store *store.Store, usable func() bool, log *slog.Logger) *Archiver {
 	if log == nil {
 		log = slog.Default()
@@ -57,10 +57,10 @@ func NewArchiver(store *store.Store, usable func() bool, log *slog.Logger) *Arch
 	return &Archiver{store: store, usable: usable, log: log, grace: time.Minute}
 }
 
-// Removed is the number of counters removed since the start; own ones do not count.
+// Removed returns the number of counters removed since the start, without the customers' own counters.
 func (a *Archiver) Removed() int64 { return a.removed.Load() }
 
-// Run clears until ctx ends.
+// Run clears archived customers until ctx ends.
 func (a *Archiver) Run(ctx context.Context) {
 	since := time.Duration(0)
 	work := upkeep.Repeated{
@@ -77,8 +77,8 @@ func (a *Archiver) Run(ctx context.Context) {
 	work.Run(ctx)
 }
 
-// clearAll clears all customers after a.at that are due. A counter that somebody has locked is
-// left out. The next walk then begins at the page of that counter.
+// clearAll clears all customers after a.at that are due. A counter that another transaction has locked is
+// left out, and the next walk then begins at the page of that counter.
 func (a *Archiver) clearAll(ctx context.Context) error {
 	at, held := a.at, false
 	for a.usable() {
@@ -103,7 +103,7 @@ const archivedCustomers = `
 	WHERE archived_at IS NOT NULL AND (archived_at, id) > ($1, $2) AND archived_at < $3
 	ORDER BY archived_at, id LIMIT $4`
 
-// due are the archived customers after a position, in the order of their archiving.
+// due returns the archived customers after a position, in the order of their archiving.
 func (a *Archiver) due(ctx context.Context, behind archivedAt) ([]archivedAt, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.store.Within())
 	defer cancel()
@@ -116,8 +116,8 @@ func (a *Archiver) due(ctx context.Context, behind archivedAt) ([]archivedAt, er
 	return due, store.Classify(err)
 }
 
-// clear clears the counters of archived customers, some in each transaction. left reports that
-// somebody had one of them locked.
+// clear clears the counters of archived customers, some in each transaction. left is true if another
+// transaction had locked a counter.
 func (a *Archiver) clear(ctx context.Context, due []archivedAt) (left bool, err error) {
 	customers := make([]int64, len(due))
 	for i := range due {

@@ -15,54 +15,54 @@ import (
 	"quotad/internal/quota/upkeep"
 )
 
-// The bounds of a Forgetter's TTL.
+// The shortest and the longest TTL of a Forgetter.
 const (
 	MinAnonymousTTL = time.Minute
 	MaxAnonymousTTL = 365 * 24 * time.Hour
 )
 
 const (
-	// maxForgotten is how many customers one transaction looks at and forgets. It holds the
-	// change number's lock for some 20 ms.
+	// maxForgotten is the number of customers that one transaction checks and forgets. The transaction holds
+	// the change number's lock for some 20 ms.
 	maxForgotten = 500
-	// clearEvery is how often counters of forgotten customers are looked for. clearAfter is
-	// how long those counters are left alone: a node that has not heard of the change yet may
-	// charge them for a second.
+	// clearEvery is the interval between searches for counters of forgotten customers. clearAfter is the
+	// time for which these counters are left alone, because a node that has not learned of the change yet
+	// may charge them for a second.
 	clearEvery = 20 * time.Second
 	clearAfter = time.Minute
-	// The walk over all anonymous customers runs 20 times in a TTL, within these bounds. So
-	// idle ones are forgotten soon after their time.
+	// minWalk and maxWalk are the bounds of the interval between two walks over all anonymous customers. A
+	// walk runs 20 times in a TTL, so that idle customers are forgotten soon after their time.
 	minWalk = 2 * time.Second
 	maxWalk = time.Hour
-	// walkPause leaves the database to others between two pages of a walk.
+	// walkPause is the pause between two pages of a walk, which leaves the database to other work.
 	walkPause = 20 * time.Millisecond
 )
 
-// Forgetter removes anonymous customers that have not been charged for a TTL, in two steps.
-// First it deletes the customer's row, as a change that all nodes hear of. From then on the
-// key is free, and its next hit makes another customer. Later, when no node can charge them
-// any more, it deletes the customer's counters. Their units stay as usage.
+// Forgetter removes anonymous customers that have not been charged for a TTL, in two steps. First it
+// deletes the customer's row by a change of which all nodes learn. From then on the key is free, and its
+// next hit creates another customer. Later, when no node can charge the customer's counters any more, the
+// Forgetter deletes these counters. Their units are kept as usage.
 //
-// Only admitted hits charge a customer: refusals, looks and reads do not keep it. So the TTL
-// should be longer than the longest window of the default plan. Otherwise a customer that
-// waits for the TTL has a new quota.
+// Only admitted hits charge a customer. Refusals, dry runs and reads do not keep a customer alive, so the
+// TTL should be longer than the longest window of the default plan. Otherwise a customer that waits for
+// the TTL has a new quota.
 //
-// Some customers are never forgotten: archived ones, those with overrides, and those with
-// units of an allocation limit or an open reservation. Such units do not come back by waiting.
+// Some customers are never forgotten: archived customers, customers with overrides, and customers with
+// units of an allocation limit or an open reservation. Such units do not replenish with time.
 //
-// All nodes may run one, on the same database.
+// All nodes may run a Forgetter on the same database.
 type Forgetter struct {
 	store   *store.Store
 	targets func(context.Context, []model.CounterKey) ([]*model.Target, error)
 	ttl     time.Duration
-	every   time.Duration // between two walks
+	every   time.Duration // pause between two walks
 	grace   time.Duration // clearAfter, except in tests
 	log     *slog.Logger
 }
 
-// NewForgetter returns a Forgetter. targets is catalog.Catalog.Targets, ttl is from
-// MinAnonymousTTL to MaxAnonymousTTL, and a nil log is slog.Default. A node whose catalog is
-// on this very store hears at once of what is forgotten.
+// NewForgetter returns a Forgetter. targets is catalog.Catalog.Targets, ttl is from MinAnonymousTTL to
+// MaxAnonymousTTL, and a nil log means slog.Default. A node whose catalog belongs to the given store
+// learns at once of forgotten customers.
 func NewForgetter(store *store.Store, targets func(context.Context, []model.CounterKey) ([]*model.Target, error), ttl time.Duration,
 	log *slog.Logger,
 ) *Forgetter {
@@ -75,7 +75,7 @@ func NewForgetter(store *store.Store, targets func(context.Context, []model.Coun
 	}
 }
 
-// Run forgets until ctx ends. What fails is tried again the next time.
+// Run forgets idle customers until ctx ends. A failed run is retried at the next interval.
 func (f *Forgetter) Run(ctx context.Context) {
 	first := rand.N(min(f.every, minWalk)) //nolint:gosec // not all nodes at one time, and not a secret
 	walks := upkeep.Repeated{
@@ -100,13 +100,13 @@ const anonymousCustomers = `
 	  AND created_at < $3
 	ORDER BY id`
 
-// anonymousPage finds the end of a page, which is a range of ids up to the 500th anonymous
-// customer. It does not count idle ones, so that each statement is short.
+// anonymousPage finds the end of a page. A page is a range of ids that ends at the 500th anonymous
+// customer, idle or not, so that each statement is short.
 const anonymousPage = `
 	SELECT coalesce(max(id), 0) FROM (
 		SELECT id FROM customers WHERE anonymous AND id > $1 ORDER BY id LIMIT $2) p`
 
-// page is the range up to the id End, and when it was read. End is 0 if no customer is left.
+// page is the range up to the id End, with the time of the read. End is 0 if no customer is left.
 type page struct {
 	End int64
 	Now time.Time
@@ -122,7 +122,7 @@ func (f *Forgetter) page(ctx context.Context, after int64) (p page, err error) {
 	return p, store.Classify(err)
 }
 
-// walk looks at all anonymous customers and forgets those that are idle.
+// walk checks all anonymous customers and forgets the idle customers among them.
 func (f *Forgetter) walk(ctx context.Context) error {
 	for after := int64(0); ; {
 		p, err := f.page(ctx, after)
@@ -145,8 +145,8 @@ func (f *Forgetter) walk(ctx context.Context) error {
 	}
 }
 
-// idle are the anonymous customers in a range of ids that are old enough, have no counter
-// charged since, and have nothing in use.
+// idle returns the anonymous customers in a range of ids that are old enough, have no counter charged
+// since, and have no units in use.
 func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time) ([]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.store.Within())
 	defer cancel()
@@ -175,9 +175,9 @@ const forgetCustomers = `
 		INSERT INTO forgotten (customer, at) SELECT id, $2 FROM gone)
 	SELECT key FROM gone`
 
-// forget is the first step, for customers that were idle a moment ago. Under the change
-// number's lock nobody else writes a customer. But counters may be charged, so forget asks
-// again which customers are idle. The second step books what is charged after that.
+// forget performs the first step for customers that were idle a moment ago. Under the change number's
+// lock nobody else writes a customer, but counters may be charged. forget therefore checks again which
+// customers are idle. The second step books units that are charged after that.
 func (f *Forgetter) forget(ctx context.Context, idle []int64) error {
 	if len(idle) == 0 {
 		return nil

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// maxCleared bounds the customers of one transaction of the second step, and
-	// maxClearedRows its rows.
+	// maxCleared limits the customers of one transaction of the second step, and maxClearedRows limits its
+	// rows.
 	maxCleared     = 200
 	maxClearedRows = 5000
-	// maxClears bounds the transactions of one round. The next round does the rest.
+	// maxClears limits the transactions of one round. The next round does the rest.
 	maxClears = 500
 )
 
@@ -22,12 +22,13 @@ const forgottenCustomers = `
 	SELECT customer FROM forgotten WHERE at < $1
 	ORDER BY customer LIMIT $2 FOR UPDATE SKIP LOCKED`
 
-// Nobody bills who is forgotten. No node adjusts the usage any more by now.
+// doneForgotten also deletes open adjustments, because nobody bills a forgotten customer. No node adjusts
+// the customer's usage any more by this time.
 const doneForgotten = `
 	WITH queued AS (DELETE FROM open_adjustments WHERE customer = ANY ($1))
 	DELETE FROM forgotten WHERE customer = ANY ($1)`
 
-// clearAll does the second step for all customers that are due.
+// clearAll performs the second step for all customers that are due.
 func (f *Forgetter) clearAll(ctx context.Context) error {
 	for range maxClears {
 		done, err := f.clear(ctx)
@@ -38,8 +39,8 @@ func (f *Forgetter) clearAll(ctx context.Context) error {
 	return nil
 }
 
-// clear removes the counters and receipts of some forgotten customers, except those that
-// somebody has locked. done reports that there was progress.
+// clear removes the counters and receipts of some forgotten customers, except for rows that another
+// transaction has locked. done is true if there was progress.
 func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, f.store.Within())
 	defer cancel()
@@ -57,7 +58,7 @@ func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return err
 		}
-		if cleared.Receipts { // receipts may be left, so no customer is done yet
+		if cleared.Receipts { // further receipts may exist, so no customer is done yet
 			done = true
 			return nil
 		}

@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	// scrubErasures is how many erased customers one pass over the changes handles. scrubRows
-	// is how many changes one transaction writes: it holds the lock that admin writes wait
-	// for.
+	// scrubErasures is the number of erased customers that one pass over the changes handles. scrubRows is
+	// the number of changes that one transaction writes while it holds the lock for which admin writes wait.
 	scrubErasures = 100
 	scrubRows     = 1000
 )
 
-// scrubOld takes the keys of customers that were erased long enough ago out of the changes.
+// scrubOld removes from the changes the keys of customers that were erased long enough ago.
 func (s *Sweeper) scrubOld(ctx context.Context) error {
 	now, err := s.now(ctx)
 	if err != nil {
@@ -27,8 +26,8 @@ func (s *Sweeper) scrubOld(ctx context.Context) error {
 	return s.scrub(ctx, now-s.scrubAfter.Microseconds())
 }
 
-// erasure says that changes up to Change may name an erased customer by Key. Its entries in the
-// audit trail are those of Customer; 0: it has none.
+// erasure records that changes up to Change may contain an erased customer's key, Key. Customer is the id
+// of the customer in the audit trail, or 0 if there are no entries.
 type erasure struct {
 	Change   int64
 	Key      string
@@ -37,9 +36,9 @@ type erasure struct {
 
 const dueErasures = `SELECT change, key, coalesce(customer, 0) FROM erasures WHERE at <= $1 ORDER BY change LIMIT $2`
 
-// scrub takes the keys of customers that were erased at until or before, µs, out of the changes, and out
-// of the audit trail what it still says of them. A node that comes to such a change later forgets
-// everything. Any number of nodes may do this at once.
+// scrub removes the keys of customers that were erased at until or before, µs, from the changes, and
+// their remaining data from the audit trail. A node that reads such a change later clears its memory. Any
+// number of nodes may scrub at once.
 func (s *Sweeper) scrub(ctx context.Context, until int64) (err error) {
 	for more := true; more && err == nil; {
 		more, err = s.scrubSome(ctx, until)
@@ -51,7 +50,7 @@ const scrubChanges = `UPDATE changes SET kind = 'erased', key = '' WHERE number 
 
 const removeErasures = `DELETE FROM erasures WHERE change = ANY ($1)`
 
-// scrubSome does so for the oldest erasures. more reports that it found some.
+// scrubSome scrubs the oldest erasures. more is true if there were any.
 func (s *Sweeper) scrubSome(ctx context.Context, until int64) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.store.Within())
 	defer cancel()
@@ -83,13 +82,13 @@ func (s *Sweeper) scrubSome(ctx context.Context, until int64) (more bool, err er
 	return true, s.execLocked(ctx, removeErasures, done)
 }
 
-// changesAbout is one pass over all changes, since their index is by number only. It needs no
-// lock: a change that is added meanwhile has a higher number.
+// changesAbout scans all changes once, because their index is by number only. The scan needs no lock,
+// because changes that are added meanwhile have higher numbers.
 const changesAbout = `
 	SELECT number, key FROM changes WHERE kind = 'customer' AND number <= $1 AND key = ANY ($2) ORDER BY number`
 
-// changesAbout are the numbers of the changes that name erased customers. The changes of a
-// later customer of the same key are not among them.
+// changesAbout returns the numbers of the changes that contain keys of erased customers. Changes of a
+// later customer with the same key are left out.
 func (s *Sweeper) changesAbout(ctx context.Context, due []erasure) (numbers []int64, err error) {
 	last := make(map[string]int64, len(due))
 	for _, e := range due { // in the order of the changes
@@ -109,8 +108,8 @@ func (s *Sweeper) changesAbout(ctx context.Context, due []erasure) (numbers []in
 
 const lockChanges = `SELECT number FROM change_number FOR UPDATE`
 
-// execLocked runs a statement on the rows of these numbers, under the lock of admin writes.
-// Admin writes delete old changes under that lock. Without the lock the two could deadlock.
+// execLocked runs a statement on the rows with these numbers, under the lock of admin writes. Admin
+// writes delete old changes under the same lock, so without the lock the two could deadlock.
 func (s *Sweeper) execLocked(ctx context.Context, statement string, numbers []int64) error {
 	return pgx.BeginFunc(ctx, s.store.Pool(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockChanges); err != nil {

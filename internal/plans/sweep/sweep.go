@@ -15,25 +15,26 @@ import (
 
 const (
 	sweepEvery = 250 * time.Millisecond
-	// sweepRows is how many overrides one transaction looks up. It ends all expired overrides
-	// of their customers. It holds the lock that admin writes wait for.
+	// sweepRows is the number of overrides that one transaction looks up. The transaction ends all expired
+	// overrides of their customers while it holds the lock for which admin writes wait.
 	sweepRows = 200
-	// settleEvery: a read or a write of the customer settles the change earlier.
+	// settleEvery is the interval at which scheduled changes are settled, unless a read or write of the
+	// customer settles a change earlier.
 	settleEvery = time.Second
 	scrubEvery  = 5 * time.Second
-	// scrubAfter is far longer than a node with a database needs to hear of a change.
+	// scrubAfter is far longer than the time in which a node with a database learns of a change.
 	scrubAfter = time.Minute
-	// signOutEvery is how often sessions that are over are removed, signOutRows at a time. They
-	// count no more from the moment that they are over.
+	// signOutEvery is the interval at which ended sessions are removed, signOutRows at a time. A session is
+	// invalid from its end on, even before it is removed.
 	signOutEvery = time.Minute
 	signOutRows  = 1000
 )
 
-// Sweeper ends overrides when they expire, writes scheduled changes that count into their customers,
-// takes erased customers' keys out of old changes, and removes sessions of the pages that are over. All
-// are tried again during an outage.
+// Sweeper ends overrides when they expire, and writes scheduled changes into their customers once the
+// changes apply. It also removes erased customers' keys from old changes, and removes ended sessions of
+// the pages. All work is retried during an outage.
 //
-// All nodes run one, on the same database. The later one finds nothing to do.
+// All nodes run a Sweeper on the same database. Later nodes find nothing to do.
 type Sweeper struct {
 	store *store.Store
 	now   func(context.Context) (int64, error)
@@ -42,8 +43,8 @@ type Sweeper struct {
 	scrubEvery, scrubAfter time.Duration // the constants, except in tests
 }
 
-// NewSweeper returns a Sweeper. now is the database's time in µs since the Unix epoch, as
-// well as it is known; a nil log is slog.Default.
+// NewSweeper returns a Sweeper. now returns the best known time of the database, in µs since the Unix
+// epoch. A nil log means slog.Default.
 func NewSweeper(store *store.Store, now func(context.Context) (int64, error), log *slog.Logger) *Sweeper {
 	if log == nil {
 		log = slog.Default()
@@ -51,8 +52,8 @@ func NewSweeper(store *store.Store, now func(context.Context) (int64, error), lo
 	return &Sweeper{store: store, now: now, log: log, scrubEvery: scrubEvery, scrubAfter: scrubAfter}
 }
 
-// Run sweeps until ctx ends. Each kind of work has a goroutine of its own, so that no override
-// waits for the others.
+// Run sweeps until ctx ends. Each kind of work has its own goroutine, so that no override waits for other
+// work.
 func (s *Sweeper) Run(ctx context.Context) {
 	ends := upkeep.Repeated{
 		Log: s.log, First: sweepEvery, Pause: sweepEvery, Do: s.endExpired,
@@ -90,21 +91,21 @@ func (s *Sweeper) endExpired(ctx context.Context) error {
 	return err
 }
 
-// settleScheduled settles scheduled changes that count.
+// settleScheduled writes scheduled changes into their customers once the changes apply.
 func (s *Sweeper) settleScheduled(ctx context.Context) error {
 	now, err := s.now(ctx)
 	for more := true; more && err == nil; {
 		var keys []string
 		keys, err = s.store.DueScheduled(ctx, now, sweepRows)
 		for _, key := range keys {
-			err = errors.Join(err, s.store.Settle(ctx, key)) // one that fails keeps back no other
+			err = errors.Join(err, s.store.Settle(ctx, key)) // a failure does not delay other customers
 		}
 		more = len(keys) > 0
 	}
 	return err
 }
 
-// endSessions removes the sessions, and the links into the portal, that are over.
+// endSessions removes the sessions, and the links into the portal, that have ended.
 func (s *Sweeper) endSessions(ctx context.Context) error {
 	now, err := s.now(ctx)
 	for more := true; more && err == nil; {
@@ -113,9 +114,10 @@ func (s *Sweeper) endSessions(ctx context.Context) error {
 	return err
 }
 
-// expiredOverrides leaves out customers on a test clock. Their overrides expire when the clock
-// is set, without a write: the catalog checks the expiry. It leaves out customers whose scheduled change
-// is not written yet: what their limits were is kept with that, and needs the overrides.
+// expiredOverrides leaves out customers on a test clock, whose overrides expire without a write when the
+// clock is set, because the catalog checks the expiry. It also leaves out customers whose scheduled
+// change has not been written yet, because that write records the past rates of their limits and needs
+// the overrides.
 const expiredOverrides = `
 	SELECT DISTINCT id, key FROM (
 		SELECT c.id, c.key FROM overrides o JOIN customers c ON c.id = o.customer_id
@@ -128,9 +130,9 @@ const endOverrides = `
 	UPDATE customers c SET change = $3::bigint + due.n - 1
 	FROM unnest($1::bigint[]) WITH ORDINALITY AS due(id, n) WHERE c.id = due.id`
 
-// endOverrides ends overrides that have expired at now, µs. Each of their customers gets a
-// change, so that all nodes hear of it. more reports that some were found: there may be
-// others.
+// endOverrides ends overrides that have expired at now, µs. Each of their customers gets a change, so
+// that all nodes learn of the end. more is true if overrides were found, because there may be further
+// overrides.
 func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err error) {
 	rows, _ := s.store.Pool().Query(ctx, expiredOverrides, now, sweepRows)
 	ids, _, err := expired(rows)
@@ -138,7 +140,7 @@ func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err e
 		return false, store.Classify(err)
 	}
 	err = s.store.Write(ctx, store.KindCustomer, "", func(ctx context.Context, w *store.Writing) error {
-		// Look again under the lock: another node may have been quicker.
+		// Query again under the lock, because another node may have been quicker.
 		rows, _ := w.Query(ctx, expiredOverrides, now, sweepRows)
 		ids, keys, err := expired(rows)
 		if err != nil {
@@ -155,7 +157,7 @@ func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err e
 	return more, err
 }
 
-// expired are the customers that expiredOverrides found.
+// expired reads the customers that expiredOverrides found.
 func expired(rows pgx.Rows) (ids []int64, keys []string, err error) {
 	var id int64
 	var key string

@@ -17,39 +17,39 @@ import (
 )
 
 const (
-	editsEvery = time.Second // at most 2 s after the edit
-	// editsRows is how many changes, or customers of one, are asked about at a time.
+	editsEvery = time.Second // the check is at most 2 s after the edit
+	// editsRows is the number of changes, or of customers of one change, that are checked at a time.
 	editsRows = 100
-	// editsLimit bounds that. The lease of it is a little longer.
+	// editsLimit is the time limit of one step. The step's lease is a little longer.
 	editsLimit = 10 * time.Second
 )
 
-// ThresholdsOptions are what Thresholds are made with. All but Log are required.
+// ThresholdsOptions configures Thresholds. All fields except Log are required.
 type ThresholdsOptions struct {
 	Store *store.Store
-	// Now is the one clock, PostgreSQL's, µs since the Unix epoch.
+	// Now returns PostgreSQL's time, µs since the Unix epoch.
 	Now func(context.Context) (int64, error)
-	// CatchUp waits until the node knows a change.
+	// CatchUp waits until the node has applied a change.
 	CatchUp func(context.Context, int64) error
 	// Targets is catalog.Catalog.CappedTargets.
 	Targets func(context.Context, []model.CounterKey) ([]*model.Target, error)
 	// Notify is quota.Engine.Notify.
 	Notify func(context.Context, []*model.Target) error
-	Log    *slog.Logger // nil: slog.Default
+	Log    *slog.Logger // nil means slog.Default
 }
 
-// Thresholds has limits tell of what they have reached because they were edited. No charge tells of that:
-// the customer may send none for days. It goes through all changes of plans, customers and test clocks, in
-// their order, and a row of the database says how far. So none is forgotten, whoever crashes, and to ask
-// twice raises nothing twice.
+// Thresholds raises the events of thresholds that limits have reached because they were edited. Charges
+// cannot raise these events in time, because the customer may send no hit for days. Thresholds goes
+// through all changes of plans, customers and test clocks in their order, and records its progress in a
+// row of the database. No change is missed in a crash, and repeating a check raises no event twice.
 //
-// A change is asked about when it is a second old. By then all nodes judge by it: a charge that another
-// node makes by the limits of before cannot come after the question.
+// A change is checked when it is a second old. By then all nodes use the change, so no other node can
+// make a charge under the previous limits after the check.
 //
-// All nodes run one, on the same database. One at a time works.
+// All nodes run Thresholds on the same database, and one node at a time works.
 type Thresholds struct{ ThresholdsOptions }
 
-// NewThresholds returns Thresholds; Run runs it.
+// NewThresholds returns Thresholds, which Run runs.
 func NewThresholds(o ThresholdsOptions) *Thresholds {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -57,7 +57,7 @@ func NewThresholds(o ThresholdsOptions) *Thresholds {
 	return &Thresholds{o}
 }
 
-// Run works until ctx ends.
+// Run checks edits until ctx ends.
 func (t *Thresholds) Run(ctx context.Context) {
 	edits := upkeep.Repeated{
 		Log: t.Log, First: editsEvery, Pause: editsEvery, Do: t.follow,
@@ -66,15 +66,15 @@ func (t *Thresholds) Run(ctx context.Context) {
 	edits.Run(ctx)
 }
 
-// edits are those that are asked about next: all changes up to one, or a part of the customers of that.
+// edits is the next step of work: all changes up to upTo, or a part of the customers of one change.
 type edits struct {
-	number, after int64 // what was done before
-	upTo, last    int64 // what is done then
-	change        int64 // the newest that it is about
+	number, after int64 // progress before the step
+	upTo, last    int64 // progress after the step
+	change        int64 // newest change of the step
 	customers     []int64
 }
 
-// follow asks about all changes that are old enough.
+// follow checks all changes that are old enough.
 func (t *Thresholds) follow(ctx context.Context) error {
 	for {
 		more, err := t.step(ctx)
@@ -105,7 +105,8 @@ func (t *Thresholds) step(ctx context.Context) (more bool, err error) {
 	return true, errors.Join(store.Classify(err), t.done(context.WithoutCancel(ctx), e))
 }
 
-// takeEdits gives the work to one node. Where a backup was restored, the number is that of no change.
+// takeEdits leases the work to one node. After a backup was restored, the stored number may exceed the
+// newest change, so takeEdits lowers it.
 const takeEdits = `
 	UPDATE threshold_changes t SET leased_until = clock_timestamp() + interval '12 seconds', number = least(t.number, n.number),
 		after = CASE WHEN t.number > n.number THEN 0 ELSE t.after END
@@ -137,14 +138,14 @@ const nextEdits = `
 	SELECT number, kind, key FROM changes
 	WHERE number > $1 AND at < clock_timestamp() - interval '1 second' ORDER BY number LIMIT $2`
 
-// notifying are the conditions of customers whose limits may have thresholds. What their plan has had in any
-// version counts, since they may be on any.
+// notifying is the condition for customers whose limits may have thresholds. All versions of the
+// customer's plan count, because the customer may have any version.
 const notifying = `
 	c.archived_at IS NULL AND (
 		EXISTS (SELECT FROM plan_versions v WHERE v.plan_id = c.plan_id AND v.document @? '$.limits[*].notify') OR
 		EXISTS (SELECT FROM caps p WHERE p.customer_id = c.id))`
 
-// editedCustomers leaves out anonymous ones that a hit has just made.
+// editedCustomers leaves out anonymous customers that a hit has just created.
 const editedCustomers = `
 	SELECT c.id FROM customers c WHERE c.key = ANY ($1) AND` + notifying + `
 		AND NOT (c.anonymous AND c.created_at > clock_timestamp() - interval '5 seconds' AND NOT EXISTS (SELECT FROM overrides o WHERE o.customer_id = c.id))`
@@ -152,7 +153,8 @@ const editedCustomers = `
 const customersOfClock = `
 	SELECT c.id FROM customers c WHERE c.test_clock_id = (SELECT id FROM test_clocks WHERE key = $1) AND c.id > $2 AND` + notifying + ` ORDER BY c.id LIMIT $3`
 
-// A plan may have millions of customers. Where it has no thresholds, those with a cap are few.
+// A plan may have millions of customers. If the plan has no thresholds, only its few customers with a cap
+// are checked.
 const (
 	planNotifies = `
 	SELECT EXISTS (SELECT FROM plans p JOIN plan_versions v ON v.plan_id = p.id WHERE p.key = $1 AND v.document @? '$.limits[*].notify')`
@@ -163,7 +165,7 @@ const (
 	WHERE c.plan_id = (SELECT id FROM plans WHERE key = $1) AND c.archived_at IS NULL AND c.id > $2 ORDER BY c.id LIMIT $3`
 )
 
-// next finds the customers that the next changes are about.
+// next finds the customers that the next changes concern.
 func (t *Thresholds) next(ctx context.Context, e *edits) error {
 	rows, _ := t.Store.Pool().Query(ctx, nextEdits, e.number, editsRows)
 	type change struct {
@@ -194,7 +196,7 @@ func (t *Thresholds) next(ctx context.Context, e *edits) error {
 			e.upTo, e.change = c.Number, c.Number
 			continue
 		}
-		if len(keys) > 0 { // those first
+		if len(keys) > 0 { // check the customers in keys first
 			break
 		}
 		e.change = c.Number
@@ -216,7 +218,7 @@ func (t *Thresholds) next(ctx context.Context, e *edits) error {
 	return err
 }
 
-// ask has the customers' counters say what they have reached.
+// ask makes the customers' counters raise the events of thresholds that they have reached.
 func (t *Thresholds) ask(ctx context.Context, e *edits) error {
 	if err := t.CatchUp(ctx, e.change); err != nil {
 		return err
@@ -225,7 +227,7 @@ func (t *Thresholds) ask(ctx context.Context, e *edits) error {
 	if !t.skips(ctx, err) {
 		return err
 	}
-	for _, customer := range e.customers { // one that fails keeps back no other
+	for _, customer := range e.customers { // a failure does not delay other customers
 		if err := t.askOf(ctx, []int64{customer}); t.skips(ctx, err) {
 			t.Log.Error("what a customer's limits have reached by an edit cannot be told; its next charge tells it", "customer_id", customer, "error", err)
 		} else if err != nil {
@@ -235,10 +237,10 @@ func (t *Thresholds) ask(ctx context.Context, e *edits) error {
 	return nil
 }
 
-// passing say that the engine, the database or a row cannot be used now.
+// passing lists the errors that mean that the engine, the database or a row is temporarily unavailable.
 var passing = []error{session.ErrUnavailable, session.ErrBusy, session.ErrNoSession, session.ErrOutcomeUnknown, session.ErrStopped, session.ErrReadOnly}
 
-// skips reports whether an error is one that would come again.
+// skips reports whether an error would recur if the check were repeated.
 func (t *Thresholds) skips(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && !postgres.Passing(err) && !slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
 }

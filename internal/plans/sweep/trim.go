@@ -10,7 +10,7 @@ import (
 	"quotad/internal/quota/upkeep"
 )
 
-// The bounds of the audit trail's retention.
+// The shortest and the longest retention of the audit trail.
 const (
 	MinAuditRetention = 24 * time.Hour
 	MaxAuditRetention = 100 * 365 * 24 * time.Hour
@@ -18,23 +18,23 @@ const (
 
 const (
 	trimEvery = time.Hour
-	// trimRows bounds one transaction.
+	// trimRows limits the rows that one transaction deletes.
 	trimRows = 1000
 )
 
-// Trimmer deletes entries of the audit trail that are older than its retention: by the month, when
-// all of a month is.
+// Trimmer deletes audit entries that are older than the retention. A month is dropped as a whole when all
+// its entries are older.
 //
-// All nodes may run one, on the same database. The later one finds nothing to do.
+// All nodes may run a Trimmer on the same database. Later nodes find nothing to do.
 type Trimmer struct {
 	store     *store.Store
 	retention time.Duration
 	log       *slog.Logger
 }
 
-// NewTrimmer returns a Trimmer. The setting audit-retention says the same retention, from
-// MinAuditRetention to MaxAuditRetention: by it the database lets rows be deleted. A nil log is
-// slog.Default.
+// NewTrimmer returns a Trimmer. The setting audit-retention must contain the same retention, from
+// MinAuditRetention to MaxAuditRetention, because the database uses the setting to decide which rows may
+// be deleted. A nil log means slog.Default.
 func NewTrimmer(store *store.Store, retention time.Duration, log *slog.Logger) *Trimmer {
 	if log == nil {
 		log = slog.Default()
@@ -42,7 +42,7 @@ func NewTrimmer(store *store.Store, retention time.Duration, log *slog.Logger) *
 	return &Trimmer{store: store, retention: retention, log: log}
 }
 
-// Run trims until ctx ends.
+// Run trims the audit trail until ctx ends.
 func (t *Trimmer) Run(ctx context.Context) {
 	work := upkeep.Repeated{
 		Log: t.log, First: rand.N(time.Minute), Pause: trimEvery, Do: t.trim, //nolint:gosec // not all nodes at one time, and not a secret
@@ -56,8 +56,7 @@ const trimAudit = `
 	DELETE FROM audit_default WHERE (at, id) IN (
 		SELECT at, id FROM audit_default WHERE at < $1 ORDER BY at, id LIMIT $2)`
 
-// trim drops the months that are too old, and deletes what is too old of those that no partition was
-// made for.
+// trim drops the months that are too old, and deletes old entries of months that have no partition.
 func (t *Trimmer) trim(ctx context.Context) error {
 	if err := t.dropMonths(ctx); err != nil {
 		return err

@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// ErrUnreachableDataDir is returned when quotad runs as root and the server's user may not enter the data
-// directory. Its text names the inaccessible directory, and a directory to use instead.
+// ErrUnreachableDataDir is returned if quotad runs as root and the server's user may not enter the data
+// directory. Its text names the inaccessible directory, and another directory to use.
 var ErrUnreachableDataDir = errors.New("data directory cannot be reached by the server's user")
 
-// account is the unprivileged user that runs the server when quotad is root, because PostgreSQL refuses to run
+// account is the unprivileged user who runs the server if quotad runs as root, because PostgreSQL refuses to run
 // as root. A nil account means quotad's own user. Every method accepts nil.
 type account struct {
 	name     string
@@ -30,9 +30,9 @@ func (a *account) String() string {
 	return a.name
 }
 
-// chooseAccount returns nil unless quotad is root. Existing data is served by its owner, even if the machine has
-// received a user postgres since. New data is served by the user postgres, which PostgreSQL's packages create,
-// or by nobody if there is no such user.
+// chooseAccount returns nil unless quotad runs as root. Existing data is served by its owner, even if a user
+// postgres was added to the machine later. New data is served by the user postgres, whom PostgreSQL's packages
+// create, or otherwise by nobody.
 func chooseAccount(l layout) (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -68,8 +68,8 @@ func userName(uid uint32) string {
 	return "uid " + id
 }
 
-// mayEnter reports whether a may pass through the directory that info describes. It checks only the mode bits
-// and ignores access lists that grant more.
+// mayEnter reports whether a may pass through the directory that info describes. It checks only the mode bits,
+// and ignores access control lists that grant more.
 func (a *account) mayEnter(info os.FileInfo) bool {
 	stat := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
@@ -105,9 +105,9 @@ func (a *account) closedAbove(dir string) (string, error) {
 	return "", nil
 }
 
-// grantPath makes dir accessible to the server's user. own lists the caller's files in dir. If dir itself is not
-// accessible, grantPath lets the user's group pass through it. It never changes a directory above dir, because
-// these directories do not belong to quotad.
+// grantPath ensures that the server's user can enter dir. own contains the names of the caller's files in dir.
+// If only dir itself is inaccessible, grantPath allows the group of the server's user to pass through it. It
+// never changes a directory above dir, because those directories do not belong to quotad.
 func (a *account) grantPath(dir string, own []string) error {
 	if a == nil {
 		return nil
@@ -117,19 +117,19 @@ func (a *account) grantPath(dir string, own []string) error {
 		return err
 	}
 	if closed == dir && onlyOurs(dir, own) {
-		// The group is changed first. If the mode were changed first, the previous group could access dir for a
-		// moment.
+		// The group is changed before the mode. In the other order, dir would be open to its previous group for
+		// a moment.
 		if err := os.Chown(dir, -1, int(a.gid)); err != nil {
 			return err
 		}
-		return os.Chmod(dir, 0o710) //nolint:gosec // a directory that the server's group passes through
+		return os.Chmod(dir, 0o710) //nolint:gosec // a directory through which the server's group must pass
 	}
 	return fmt.Errorf("%w: quotad runs as root, so PostgreSQL runs as the user %s, who may not enter %s: use --data-dir=%s (the default), or another directory outside %[3]s",
 		ErrUnreachableDataDir, a, closed, DefaultDataDir())
 }
 
-// onlyOurs reports whether dir contains only files of this package and of its caller (own). If so, making dir
-// accessible exposes no other files.
+// onlyOurs reports whether dir contains only files of this package and of its caller (own). If so, access to dir
+// exposes no other files.
 func onlyOurs(dir string, own []string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -138,16 +138,16 @@ func onlyOurs(dir string, own []string) bool {
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !isOurs(e.Name(), own) })
 }
 
-// isOurs reports whether this package or its caller (own) creates a file with this name in a data directory.
+// isOurs reports whether this package or its caller (own) creates entries of this name in a data directory.
 func isOurs(name string, own []string) bool {
 	ours := []string{
 		"quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf",
 		"lost+found",
-	} // lost+found is in the root of a disk and not accessible to others
+	} // lost+found is in the root of a disk and accessible only to root
 	return slices.Contains(ours, name) || slices.Contains(own, name) || strings.HasPrefix(name, partialPrefix)
 }
 
-// checkPrograms returns an error if the server's user cannot run the programs.
+// checkPrograms returns an error unless the server's user can run the programs.
 func (a *account) checkPrograms(p Programs) error {
 	if a == nil {
 		return nil
@@ -168,8 +168,8 @@ func (a *account) own(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// credential returns the user of the server's processes, or nil for quotad's own user. It drops supplementary
-// groups.
+// credential returns the user of the server's processes, without supplementary groups. nil means quotad's own
+// user.
 func (a *account) credential() *syscall.Credential {
 	if a == nil {
 		return nil

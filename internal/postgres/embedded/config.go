@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// serverSettings contains the embedded server's settings, which Options.Settings may override. All of them keep
-// full durability: an acknowledged hit is on the disk.
+// serverSettings are the embedded server's settings; Options.Settings override them. No setting reduces
+// durability, so an acknowledged hit is on the disk.
 var serverSettings = map[string]string{
 	"fsync":              "on",
 	"synchronous_commit": "on",
@@ -19,22 +19,23 @@ var serverSettings = map[string]string{
 
 	"max_connections": "100",
 	"shared_buffers":  "512MB",
-	// After a checkpoint, the first write to each page logs the whole page, which for a hot table is most of the
-	// WAL. Therefore checkpoints are rare and spread out.
+	// After a checkpoint, the first write to each page logs the whole page. For a hot table, whole pages make up
+	// most of the WAL. Therefore checkpoints are rare and spread over time.
 	"checkpoint_timeout": "15min",
 	"max_wal_size":       "4GB",
 	"min_wal_size":       "256MB", // see makeWALFiles
 
-	// Counters are updated in place (HOT). The next look-up of a key in a page prunes its dead rows. Vacuum
-	// should run often and briefly. It also vacuums counters if pruning leaves too many dead rows (migration 8).
+	// Counters are updated in place (HOT). The next look-up of a key in a page prunes the page's dead rows.
+	// Vacuum should run often and briefly. It vacuums counters if pruning leaves too many dead rows (migration
+	// 8).
 	"autovacuum_naptime":                "10s",
 	"autovacuum_vacuum_scale_factor":    "0.05",
 	"autovacuum_analyze_scale_factor":   "0.05",
 	"autovacuum_vacuum_cost_limit":      "1000",
 	"log_autovacuum_min_duration":       "-1",
 	"log_checkpoints":                   "off",
-	"jit":                               "off", // compilation costs more than any statement of quotad
-	"update_process_title":              "off", // it would cost two writes per statement
+	"jit":                               "off", // compiling costs more than any of quotad's statements
+	"update_process_title":              "off", // an update would cost two writes per statement
 	"timezone":                          "UTC",
 	"log_timezone":                      "UTC",
 	"datestyle":                         "ISO, YMD",
@@ -47,7 +48,7 @@ var serverSettings = map[string]string{
 }
 
 // fixedSettings returns the settings that keep the server private and under quotad's control. They are on the
-// command line, so that nothing can override them.
+// command line, so nothing overrides them.
 func (s *Server) fixedSettings() []string {
 	l := s.layout
 	return []string{
@@ -63,10 +64,10 @@ func (s *Server) fixedSettings() []string {
 	}
 }
 
-// quoteDir quotes a directory for a setting that contains a list of directories.
+// quoteDir quotes a directory for a setting that is a list of directories.
 func quoteDir(dir string) string { return `"` + strings.ReplaceAll(dir, `"`, `""`) + `"` }
 
-// serverArgs returns the postmaster's command line without the program.
+// serverArgs returns the arguments of the postmaster.
 func (s *Server) serverArgs() []string {
 	args := []string{"-D", s.layout.pgdata()}
 	for _, setting := range s.fixedSettings() {
@@ -75,7 +76,7 @@ func (s *Server) serverArgs() []string {
 	return args
 }
 
-// writeConfig writes the files that the server reads at its start.
+// writeConfig writes the configuration files that the server reads at its start.
 func (s *Server) writeConfig(ctx context.Context) error {
 	settings := maps.Clone(serverSettings)
 	settings["wal_compression"] = s.walCompression(ctx)
@@ -89,8 +90,7 @@ func (s *Server) writeConfig(ctx context.Context) error {
 	if err := writeFile(filepath.Join(s.layout.dir, "postgresql.conf"), conf.String()); err != nil {
 		return err
 	}
-	// Only the server's user and root may open the socket's directory. This restriction is the whole
-	// authentication.
+	// Only the server's user and root may open the socket's directory, so no further authentication is needed.
 	const hba = "# Written by quotad at every start.\nlocal all all trust\n"
 	return writeFile(filepath.Join(s.layout.dir, "pg_hba.conf"), hba)
 }
@@ -104,14 +104,14 @@ func (s *Server) walCompression(ctx context.Context) string {
 	return "lz4"
 }
 
-// writeFile replaces path as a whole. It replaces a symbolic link instead of writing through it. The files
-// contain no secret, and the server's user must be able to read them.
+// writeFile replaces the whole file at path. It replaces a symbolic link instead of following it. The files
+// contain no secret and must be readable for the server's user.
 func writeFile(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // after the rename there is nothing to remove
+	defer os.Remove(f.Name()) // fails after the rename, which is fine
 	_, err = f.WriteString(text)
 	if err == nil {
 		err = f.Chmod(0o644)

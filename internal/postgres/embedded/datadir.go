@@ -10,28 +10,28 @@ import (
 	"strings"
 )
 
-// layout returns the paths of one embedded server; see the package comment.
+// layout returns the paths of one embedded server's files; see the package comment.
 type layout struct {
-	dir       string // absolute path without symbolic links
+	dir       string // absolute, with symbolic links resolved
 	socketDir string
 }
 
 func (l layout) pgdata() string  { return filepath.Join(l.dir, "pgdata") }
 func (l layout) pidFile() string { return filepath.Join(l.pgdata(), "postmaster.pid") }
 
-// HasData reports whether dir contains an embedded server's data. It also returns true if this user may not read
-// dir.
+// HasData reports whether dir contains an embedded server's data. It also returns true if this user has no
+// permission to check.
 func HasData(dir string) bool {
 	_, err := os.Stat(layout{dir: dir}.pgdata())
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// partialPrefix is the name prefix of unfinished clusters of initdb. Each has a unique name, because children of
-// an aborted initdb may still write to theirs.
+// partialPrefix is the prefix of directories in which an initdb creates a cluster. Each initdb uses a separate
+// directory, because children of an interrupted initdb may still write to its directory.
 const partialPrefix = "pgdata.init-"
 
 func (l layout) partials() []string {
-	entries, _ := os.ReadDir(l.dir) // a missing directory has no entries
+	entries, _ := os.ReadDir(l.dir) // a missing directory contains no entries
 	var dirs []string
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), partialPrefix) {
@@ -41,13 +41,13 @@ func (l layout) partials() []string {
 	return dirs
 }
 
-// major returns the major version of the data, or 0 if there is no data yet.
+// major returns the major version of PostgreSQL that created the data, or 0 if there is no data yet.
 func (l layout) major() (int, error) {
 	text, err := os.ReadFile(filepath.Join(l.pgdata(), "PG_VERSION"))
 	if errors.Is(err, os.ErrNotExist) {
 		entries, err := os.ReadDir(l.pgdata())
 		if err == nil && len(entries) > 0 {
-			// Data that may belong to somebody is never deleted.
+			// The directory may contain somebody's data, so quotad never deletes it.
 			return 0, fmt.Errorf("%s is not empty but holds no PostgreSQL data (no PG_VERSION): move it away or use another data directory", l.pgdata())
 		}
 		return 0, nil
@@ -63,8 +63,8 @@ func (l layout) major() (int, error) {
 	return major, nil
 }
 
-// refuseForeignDir rejects a directory that is not quotad's. A directory that is itself a data directory of
-// PostgreSQL belongs to another server.
+// refuseForeignDir returns an error for a directory that is not quotad's. If the directory itself is a
+// PostgreSQL data directory, it belongs to another server.
 func refuseForeignDir(dir string, own []string) error {
 	if _, err := os.Stat(filepath.Join(dir, "PG_VERSION")); err == nil {
 		return fmt.Errorf("%s is the data directory of another PostgreSQL server; quotad needs one of its own: use %s, or connect to that server with --database-url",
@@ -74,7 +74,7 @@ func refuseForeignDir(dir string, own []string) error {
 		return fmt.Errorf("%s is not a directory", dir)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pgdata")); err == nil {
-		return nil // the directory belongs to quotad, whatever else it contains
+		return nil // the directory belongs to quotad, even with other entries in it
 	}
 	if foreign := firstForeign(dir, own); foreign != "" {
 		return fmt.Errorf("%s is not empty and not quotad's (it holds %s): name a new directory with --data-dir (QUOTAD_DATA_DIR)", dir, foreign)
@@ -97,26 +97,26 @@ func firstForeign(dir string, own []string) string {
 	return ""
 }
 
-// DefaultDataDir returns the data directory that is used if none is specified. For root, the server's
-// unprivileged user can reach it. For other users, it is in the user's home directory.
+// DefaultDataDir returns the data directory that is used if no directory is configured. For root, the server's
+// unprivileged user can reach the directory. For other users, the directory is in the user's home.
 func DefaultDataDir() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/quotad"
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		// A service without a home directory uses a directory under its working directory.
+		// A service without a home directory uses a directory under the working directory.
 		home = "."
 	}
 	return userDataDir(runtime.GOOS, home, os.Getenv("XDG_DATA_HOME"))
 }
 
-// userDataDir returns DefaultDataDir for a user that is not root. It is pure.
+// userDataDir returns DefaultDataDir's result for a user who is not root. It reads no environment.
 func userDataDir(goos, home, xdg string) string {
 	switch {
 	case goos == "darwin":
 		return filepath.Join(home, "Library", "Application Support", appName)
-	case filepath.IsAbs(xdg): // the specification requires that a relative path is ignored
+	case filepath.IsAbs(xdg): // the specification requires that relative paths are ignored
 		return filepath.Join(xdg, appName)
 	default:
 		return filepath.Join(home, ".local", "share", appName)

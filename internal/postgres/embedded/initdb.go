@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// initialize creates the cluster beside its final place, and renames it when it is complete. Therefore an
-// interrupted initdb is never mistaken for a cluster.
+// initialize creates the cluster beside its final place, and renames it when it is complete. Therefore the
+// result of an interrupted initdb is never used as a cluster.
 func (s *Server) initialize(ctx context.Context) error {
 	l := s.layout
 	began := time.Now()
-	partial, err := os.MkdirTemp(l.dir, partialPrefix) // 0700, as PostgreSQL requires
+	partial, err := os.MkdirTemp(l.dir, partialPrefix) // mode 0700, as PostgreSQL requires
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(partial) // does nothing after the rename
+	defer os.RemoveAll(partial) // has no effect after the rename
 	if err := s.account.own(partial); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *Server) initialize(ctx context.Context) error {
 	return nil
 }
 
-// initdbArgs contains the arguments of initdb that determine a cluster.
+// initdbArgs are the arguments of initdb that affect a cluster.
 var initdbArgs = []string{
 	"--username=" + superuser,
 	"--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions",
@@ -52,16 +52,16 @@ var initdbArgs = []string{
 	"--wal-segsize=" + walSegment,
 }
 
-// Recipe returns a text that identifies everything that determines a new cluster, except for the programs. Tests
-// copy a cluster instead of creating one while the recipe is the same.
+// Recipe returns everything that affects a new cluster, except the programs. Tests copy an existing cluster
+// instead of creating one if the cluster has the same recipe.
 func Recipe() string { return fmt.Sprint(initdbArgs, createRole, createQuotad) }
 
-// walSegment is the size of a WAL file, MiB. PostgreSQL fills a new file with zeros and flushes it, until there
-// are old files to reuse. All commits wait for this: some 12 ms with the usual 16 MiB.
+// walSegment is the size of a WAL file, MiB. Until old files can be reused, PostgreSQL fills each new file with
+// zeros and flushes it. All commits wait for that, some 12 ms with the usual 16 MiB.
 const walSegment = "4"
 
-// clearPartials removes the remains of interrupted runs of initdb. They only occupy disk space, so if the
-// removal fails, the next start tries again.
+// clearPartials removes the directories of interrupted runs of initdb. They only use disk space, so after a
+// failure the next start tries again.
 func (s *Server) clearPartials() {
 	for _, left := range s.layout.partials() {
 		if err := os.RemoveAll(left); err != nil {
@@ -70,9 +70,9 @@ func (s *Server) clearPartials() {
 	}
 }
 
-// run runs one of the programs and returns its output.
+// run runs one of the programs to its end and returns its output.
 func (s *Server) run(ctx context.Context, program string, args ...string) (string, error) {
-	// The parent-death signal depends on the thread that forks, so the thread must stay.
+	// The parent-death signal is sent when the thread that forked ends, so this thread is locked.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.programs.Dir, program), args...)
@@ -82,11 +82,11 @@ func (s *Server) run(ctx context.Context, program string, args ...string) (strin
 	return string(out), err
 }
 
-// dress sets the user, the environment and the working directory of a server process.
+// dress sets the user, the environment and the working directory of cmd to those of the server's processes.
 func (s *Server) dress(cmd *exec.Cmd) {
 	cmd.Dir = "/" // the server's user may not enter quotad's working directory
-	// quotad's environment is not passed on, because variables such as PGOPTIONS would change the server, and
-	// /proc would show secrets to the server's user.
+	// The processes do not inherit quotad's environment. PGOPTIONS and similar variables would change the
+	// server, and /proc would show secrets to the server's user.
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=" + os.Getenv("PATH")}
 	for _, name := range []string{"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"} {
 		if value, ok := os.LookupEnv(name); ok {

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// The time for an orphaned process to end after each signal.
+// The time that an orphan has to end after each signal.
 const (
 	orphanFast      = 20 * time.Second // SIGINT: roll back, flush, checkpoint
 	orphanImmediate = 8 * time.Second  // SIGQUIT; the postmaster allows its children 5 s
 	orphanKill      = 5 * time.Second  // SIGKILL
 )
 
-// pidFile contains the fields that quotad reads of PostgreSQL's postmaster.pid.
+// pidFile contains the fields that quotad reads from PostgreSQL's postmaster.pid.
 type pidFile struct {
 	pid   int
 	ready bool
@@ -45,12 +45,12 @@ func readPIDFile(path string) (f pidFile, ok bool) {
 	return f, true
 }
 
-// clearOrphans ends server processes of an earlier quotad on the data directory, and then removes their pid file
-// and socket. The caller holds the directory's lock, so these processes do not belong to a running quotad.
+// clearOrphans ends processes of an earlier quotad's server on the data directory, and then removes their pid
+// file and socket. The caller has locked the directory, so no running quotad owns these processes.
 //
-// PostgreSQL does not start while the pid in a stale file belongs to any process of the same user, so the file
-// must be removed. The removal is safe only if no server process uses the data, which is checked first.
-// PostgreSQL's own check of its shared memory is a second guard.
+// PostgreSQL does not start while any process of the same user has the pid in a stale pid file, so the file must
+// be removed. Removal is safe only if no server process uses the data, which clearOrphans checks first.
+// PostgreSQL's own check of its shared memory is a second safeguard.
 func clearOrphans(ctx context.Context, l layout, log *slog.Logger) error {
 	stale, _ := readPIDFile(l.pidFile())
 	look := func() []int { return serverProcesses(stale.pid, append(l.partials(), l.pgdata())...) }
@@ -73,9 +73,9 @@ func clearOrphans(ctx context.Context, l layout, log *slog.Logger) error {
 	return nil
 }
 
-// endProcesses ends the processes that look returns, by increasingly harsh signals. While the postmaster lives,
-// only the postmaster receives SIGINT and SIGQUIT, because it ends the others in order. SIGKILL is sent to all
-// processes.
+// endProcesses ends the processes that look returns, with increasingly forceful signals. While the postmaster
+// lives, only the postmaster receives SIGINT and SIGQUIT, and ends the other processes in order. All processes
+// receive SIGKILL.
 func endProcesses(ctx context.Context, look func() []int, postmaster int) error {
 	steps := []struct {
 		signal syscall.Signal
@@ -87,7 +87,7 @@ func endProcesses(ctx context.Context, look func() []int, postmaster int) error 
 		if slices.Contains(pids, postmaster) && step.signal != syscall.SIGKILL {
 			targets = []int{postmaster}
 		} else if step.signal == syscall.SIGINT {
-			continue // SIGINT to a single backend would only cancel its statement
+			continue // to a backend, SIGINT means only to cancel its statement
 		}
 		for _, pid := range targets {
 			signalProcess(pid, step.signal, look)
@@ -102,8 +102,8 @@ func endProcesses(ctx context.Context, look func() []int, postmaster int) error 
 	return fmt.Errorf("an earlier server on the data directory does not end (processes %v): end them and start quotad again", look())
 }
 
-// signalProcess signals pid if look still returns it. It opens the process handle before it calls look, so that
-// it never signals another process with a reused id.
+// signalProcess signals pid if look still returns it. It opens the process's handle before it calls look, so
+// that it never signals another process that reuses the id.
 func signalProcess(pid int, sig syscall.Signal, look func() []int) {
 	handle, err := os.FindProcess(pid)
 	if err != nil {
@@ -115,7 +115,7 @@ func signalProcess(pid int, sig syscall.Signal, look func() []int) {
 	}
 }
 
-// waitGone waits for at most limit until look returns no process.
+// waitGone waits at most limit until look returns no process. It reports whether all processes have ended.
 func waitGone(ctx context.Context, look func() []int, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// sysProcAttr couples the server to quotad. The server has a separate session, so Ctrl-C in the terminal reaches
-// only quotad, which stops the server in order. If quotad is killed, the kernel sends SIGINT to the server,
-// which means a fast shutdown.
+// sysProcAttr returns the attributes that tie the server to quotad. The server runs in a session of its own, so
+// a Ctrl-C at the terminal reaches only quotad, which stops the server in order. If quotad is killed, the kernel
+// sends SIGINT to the server, which means a fast shutdown.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGINT}
 }
 
-// FreeSpace returns the number of bytes that users other than root may still write on dir's disk.
+// FreeSpace returns the number of bytes that users other than root may still write to dir's disk.
 func FreeSpace(dir string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -24,8 +24,8 @@ func FreeSpace(dir string) (int64, error) {
 	return int64(s.Bavail) * s.Bsize, nil
 }
 
-// serverProcesses returns the processes of PostgreSQL whose working directory is one of dirs. It needs no pid
-// file, because every server process works in its data directory.
+// serverProcesses returns the PostgreSQL processes that work in one of dirs. It needs no pid file, because the
+// working directory of every server process is its data directory.
 func serverProcesses(_ int, dirs ...string) []int {
 	var wanted []os.FileInfo
 	for _, dir := range dirs {
@@ -43,8 +43,8 @@ func serverProcesses(_ int, dirs ...string) []int {
 		if err != nil {
 			continue
 		}
-		// Both calls fail for processes that this user may not inspect. Such processes do not belong to quotad's
-		// server.
+		// Readlink and Stat fail for processes that this user may not inspect. Such processes do not belong to
+		// our server.
 		exe, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
 		if err != nil || filepath.Base(strings.TrimSuffix(exe, " (deleted)")) != "postgres" {
 			continue

@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// sysProcAttr starts the server in a separate session, so that Ctrl-C in the terminal reaches only quotad. These
-// systems have no signal for the death of a parent, so the next quotad stops a server that outlived its quotad.
+// sysProcAttr returns the attributes with which the server runs in a session of its own, so a Ctrl-C at the
+// terminal reaches only quotad. These systems send no signal when a parent ends. If a server outlives its
+// quotad, the next quotad stops the server.
 func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// FreeSpace returns the maximum, because the free space is not measured on these systems and counts as
-// sufficient.
+// FreeSpace returns the maximum, because free space is not measured on these systems.
 func FreeSpace(string) (int64, error) { return math.MaxInt64, nil }
 
 // serverProcesses returns hint, the process id in a pid file, if its command line is that of a postmaster on one

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// errStillInUse reports that backends of a dead postmaster still use its shared memory. They end by themselves,
-// so the start is retried.
+// errStillInUse means that backends of a dead postmaster still use its shared memory. They end by themselves, so
+// the start is retried.
 var errStillInUse = errors.New("an earlier server's memory is still in use")
 
-// The time for a server to end after SIGQUIT and after SIGKILL. The postmaster itself kills children that need
-// more than five seconds.
+// The time that a server has to end after SIGQUIT and after SIGKILL. The postmaster itself kills children that
+// take more than five seconds.
 const (
 	quitWait = 10 * time.Second
 	killWait = 5 * time.Second
@@ -29,24 +29,24 @@ type process struct {
 	cmd    *exec.Cmd
 	log    *serverLog
 	exited chan struct{}
-	status error // status of the exit; read after exited is closed
+	status error // the exit status; read it after exited is closed
 }
 
-// spawn starts the postmaster. The goroutine that forks stays on its thread until the child has ended. Otherwise
-// Go could end the idle thread at any time, and the kernel would then send the parent-death signal.
+// spawn starts the postmaster. The goroutine that forks stays on its thread until the child has ended, because
+// the kernel sends the parent-death signal when that thread ends, and Go may end idle threads at any time.
 func (s *Server) spawn() (*process, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	//nolint:noctx // it outlives any context; Stop ends it in order
+	//nolint:noctx // the server outlives any context; Stop ends it in order
 	cmd := exec.Command(filepath.Join(s.programs.Dir, "postgres"), s.serverArgs()...)
 	s.dress(cmd)
 	cmd.Stdout, cmd.Stderr = write, write
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with this goroutine
 		err := cmd.Start()
 		started <- err
 		if err == nil {
@@ -64,8 +64,8 @@ func (s *Server) spawn() (*process, error) {
 	return p, nil
 }
 
-// hush reports whether a message is logged only for debugging. Before the server is ready, its messages are part
-// of the error of a failed start. While the server is being stopped, the end of its sessions is expected.
+// hush reports whether a message is logged only at the debug level. Before the server is ready, its messages are
+// part of the error of a failed start. While the server is being stopped, the end of its sessions is expected.
 func (s *Server) hush(severity, sqlstate string) bool {
 	const adminShutdown = "57P01"
 	if s.stopBy.Load() != nil {
@@ -74,8 +74,8 @@ func (s *Server) hush(severity, sqlstate string) bool {
 	return s.pid.Load() == 0 && severity != "WARNING"
 }
 
-// startOnce starts the postmaster and waits until it accepts connections. If ctx ends first, startOnce shuts the
-// server down again.
+// startOnce starts the postmaster and waits until it accepts connections. If ctx ends first, it shuts the server
+// down again.
 func (s *Server) startOnce(ctx context.Context) (*process, error) {
 	p, err := s.spawn()
 	if err != nil {
@@ -97,8 +97,8 @@ func (s *Server) startOnce(ctx context.Context) (*process, error) {
 			s.log.Info("waiting for PostgreSQL, which may be recovering from a crash",
 				"for", time.Since(began).Round(time.Second))
 		case <-tick.C:
-			// The pid file is checked instead of the socket, because refused connections would fill the server's
-			// log.
+			// Readiness is read from the pid file, because refused connections to the socket would fill the
+			// server's log.
 			if f, ok := readPIDFile(s.layout.pidFile()); ok && f.ready && f.pid == p.cmd.Process.Pid {
 				s.pid.Store(int64(f.pid))
 				return p, nil
@@ -107,7 +107,7 @@ func (s *Server) startOnce(ctx context.Context) (*process, error) {
 	}
 }
 
-// failure returns an error about an unexpected end of the server, with the server's last messages.
+// failure returns an error that describes the unexpected end of a server, with its last messages.
 func (p *process) failure() error {
 	words := p.log.close()
 	err := fmt.Errorf("postgres ended by itself (%v):\n%s", p.cmd.ProcessState, words)
@@ -117,7 +117,7 @@ func (p *process) failure() error {
 	return err
 }
 
-// withRemedy adds the next step to the error of a failed start.
+// withRemedy adds the remedy to the error of a failed start.
 func withRemedy(err error) error {
 	if strings.Contains(err.Error(), "shared memory segment") {
 		return fmt.Errorf("%w\nCheck that /dev/shm is a writable tmpfs (mode 1777) with room for it", err)
@@ -125,8 +125,8 @@ func withRemedy(err error) error {
 	return err
 }
 
-// shutdown ends p by increasingly harsh signals. It begins with a fast shutdown. At the deadline of Stop, which
-// may have passed, it stops p immediately. If that fails, it kills p.
+// shutdown ends p with increasingly forceful signals. It begins with a fast shutdown. At the deadline of Stop,
+// which may have passed, it requests an immediate shutdown. If that does not help, it kills p.
 func (s *Server) shutdown(p *process) error {
 	deadline := context.Background()
 	if by := s.stopBy.Load(); by != nil {
@@ -160,7 +160,7 @@ func (s *Server) shutdown(p *process) error {
 	return fmt.Errorf("postgres (process %d) does not end, even when killed", p.cmd.Process.Pid)
 }
 
-// Command returns the shell command that runs the server by hand, for inspecting the data of a failed test or a
+// Command returns the shell command that runs the server by hand, to inspect the data of a failed test or of a
 // stopped quotad.
 func (s *Server) Command() string {
 	words := []string{filepath.Join(s.programs.Dir, "postgres"), "-D", s.layout.pgdata()}
@@ -177,7 +177,7 @@ func (s *Server) Command() string {
 	return command
 }
 
-// shellQuote quotes word if a shell would split it.
+// shellQuote quotes word if a shell would split or expand it.
 func shellQuote(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
 		return word

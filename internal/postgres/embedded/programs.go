@@ -14,29 +14,29 @@ import (
 	"time"
 )
 
-// The major versions of PostgreSQL with which quotad is tested. Newer versions are accepted with a warning.
-// Older versions lack features that the schema needs.
+// Major versions of PostgreSQL with which quotad is tested. Newer versions are accepted with a warning; older
+// versions lack features that the schema needs.
 const (
 	OldestMajor = 15
 	NewestMajor = 18
 )
 
-// versionTimeout is the maximum time for one `postgres --version`.
+// versionTimeout is the maximum duration of one `postgres --version`.
 const versionTimeout = 10 * time.Second
 
-// ErrNoPrograms is returned when this machine has no suitable PostgreSQL programs. Its text lists the searched
+// ErrNoPrograms is returned if this machine has no suitable PostgreSQL programs. Its text lists the searched
 // places and explains how to install the programs.
 var ErrNoPrograms = errors.New("no fitting PostgreSQL programs")
 
 // Programs is one installation of the PostgreSQL server.
 type Programs struct {
-	Dir     string // directory of initdb and postgres
+	Dir     string // the directory of initdb and postgres
 	Major   int    // 15, 16, …
 	Version string // as the program prints it, such as "15.18"
 }
 
-// placesToLook lists the directories in which packages install the programs: Debian and Ubuntu, Fedora and Red
-// Hat (PGDG's own packages, then the distribution's), Homebrew on ARM, on Intel and on Linux, and Alpine.
+// placesToLook are the directories in which packages install the programs: Debian and Ubuntu, Fedora and Red Hat
+// (PGDG's packages, then the distribution's), Homebrew on ARM, on Intel and on Linux, and Alpine.
 var placesToLook = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -51,12 +51,12 @@ var placesToLook = []string{
 	"/usr/local/pgsql/bin",
 }
 
-// FindPrograms returns the programs to use. If binDir or otherwise $PGBIN is set, only that directory is
-// searched. Otherwise PATH and the usual directories are searched. major is the version of an existing data
-// directory. It must match exactly, because PostgreSQL reads only data of its own version. If major is 0, the
-// newest version is chosen, preferably a version with which quotad is tested.
+// FindPrograms returns the programs to use. If binDir is set, or otherwise $PGBIN, it names the only directory
+// to search. Otherwise PATH and the usual places are searched. major is the version of an existing data
+// directory. The programs must match it exactly, because PostgreSQL cannot read another version's data. If major
+// is 0, the newest version is used, preferably a version with which quotad is tested.
 //
-// The error wraps ErrNoPrograms and contains the next step.
+// The error wraps ErrNoPrograms and explains what the user can do.
 func FindPrograms(ctx context.Context, binDir string, major int, log *slog.Logger) (Programs, error) {
 	if binDir == "" {
 		binDir = os.Getenv("PGBIN")
@@ -76,7 +76,7 @@ func FindPrograms(ctx context.Context, binDir string, major int, log *slog.Logge
 	return best, nil
 }
 
-// choose selects one of the found installations. It is pure, so that tests can call it.
+// choose returns the best of the installations that were found. It is pure, so tests can call it.
 func choose(found []Programs, binDir string, major int) (Programs, error) {
 	var best Programs
 	for _, p := range found {
@@ -94,8 +94,8 @@ func choose(found []Programs, binDir string, major int) (Programs, error) {
 	return best, nil
 }
 
-// better reports whether major version a is preferred to b. The newest tested version is preferred most,
-// followed by the oldest of the newer, untested versions.
+// better reports whether major version a is preferred to b. The newest tested version is preferred, then the
+// oldest of the newer, untested versions.
 func better(a, b int) bool {
 	if (a > NewestMajor) != (b > NewestMajor) {
 		return b > NewestMajor
@@ -132,7 +132,7 @@ func missing(found []Programs, binDir string, major int) error {
 		ErrNoPrograms, want, seen, how)
 }
 
-// installHint returns the way to install the server. major may be empty.
+// installHint explains how to install the server; major may be empty.
 func installHint(major string) string {
 	apt, brew, dnf := "postgresql", "postgresql@18", "postgresql-server"
 	if major != "" {
@@ -141,8 +141,8 @@ func installHint(major string) string {
 	return fmt.Sprintf("Install it: apt-get install %s (Debian, Ubuntu), brew install %s (macOS), dnf install %s (Fedora, Red Hat)", apt, brew, dnf)
 }
 
-// installed returns the installations in all candidate directories. It skips programs that cannot be run, unless
-// their directory was named explicitly.
+// installed returns the version of the programs in every candidate directory. It skips programs that cannot be
+// run, unless their directory was named explicitly.
 func installed(ctx context.Context, binDir string) ([]Programs, error) {
 	if binDir != "" {
 		p, err := inspect(ctx, binDir)
@@ -156,7 +156,7 @@ func installed(ctx context.Context, binDir string) ([]Programs, error) {
 	}
 	dirs := filepath.SplitList(os.Getenv("PATH"))
 	for _, place := range placesToLook {
-		matches, _ := filepath.Glob(place) // the patterns are constants
+		matches, _ := filepath.Glob(place) // the patterns are constants, so no error is possible
 		dirs = append(dirs, matches...)
 	}
 	var found []Programs
@@ -174,11 +174,11 @@ func installed(ctx context.Context, binDir string) ([]Programs, error) {
 	return found, ctx.Err()
 }
 
-// realBinDir follows a link such as /usr/local/bin/postgres to the directory with all the programs. It returns
-// an empty string if dir has no such link or program.
+// realBinDir resolves a link such as /usr/local/bin/postgres to the directory that contains all the programs. It
+// returns an empty string if dir has no programs.
 func realBinDir(dir string) string {
 	if !filepath.IsAbs(dir) {
-		return "" // with a relative PATH entry, the working directory would determine the programs
+		return "" // with a relative PATH entry, the working directory would select the programs
 	}
 	real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
 	if err != nil {
@@ -192,7 +192,7 @@ func realBinDir(dir string) string {
 
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
 
-// inspect runs postgres in dir to read its version, and checks that initdb exists.
+// inspect runs dir's postgres to read its version, and checks that initdb exists.
 func inspect(ctx context.Context, dir string) (Programs, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

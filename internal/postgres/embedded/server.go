@@ -20,58 +20,59 @@ import (
 const (
 	// appName is the name of quotad's role and database in its embedded server.
 	appName = "quotad"
-	// superuser is the owner of the embedded cluster. quotad itself does not use it, as on an external server.
+	// superuser is the role that owns the embedded cluster. quotad itself works without superuser rights, which
+	// it also lacks on an external server.
 	superuser = "postgres"
 
-	defaultStartTimeout = 10 * time.Minute // recovery after a crash may read several GB of WAL
+	defaultStartTimeout = 10 * time.Minute // recovery after a crash may read gigabytes of WAL
 	defaultStopTimeout  = time.Minute
 	defaultGiveUpAfter  = 2 * time.Minute
 )
 
 // Options are the options of Start. Only DataDir is required.
 type Options struct {
-	DataDir string       // created if missing; DefaultDataDir() is usual
-	BinDir  string       // directory of initdb and postgres; if empty, $PGBIN or a search
+	DataDir string       // created if missing; usually DefaultDataDir()
+	BinDir  string       // directory of initdb and postgres; if empty, see FindPrograms
 	Logger  *slog.Logger // nil means slog.Default()
-	// OwnFiles lists files that the caller keeps in DataDir and that only the caller may read.
+	// OwnFiles are the names of files that the caller stores in DataDir, readable only by the caller's user.
 	OwnFiles []string
 
-	// Settings override quotad's settings of the server, by name. Settings that keep the server private cannot
-	// be overridden.
+	// Settings override quotad's own settings of the server, by name. The settings that keep the server private
+	// cannot be overridden.
 	Settings map[string]string
-	// StartTimeout limits the first start, including initdb and crash recovery; 0 means ten minutes.
+	// StartTimeout is the maximum duration of the first start, including initdb and crash recovery; 0 means ten
+	// minutes.
 	StartTimeout time.Duration
-	// GiveUpAfter is the time for which a server that dies repeatedly is restarted before Done is closed; 0
-	// means two minutes.
+	// GiveUpAfter is the time for which a server that keeps crashing is restarted before Done is closed; 0 means
+	// two minutes.
 	GiveUpAfter time.Duration
-	// NoSync skips flushing the files that initdb writes. It is only for tests.
+	// NoSync skips flushing the files that initdb wrote. It is for tests only.
 	NoSync bool
 }
 
-// Server is a private PostgreSQL server that runs until Stop. It is safe for concurrent use.
+// Server is a private PostgreSQL server that runs until Stop. Its methods may be called from any goroutine.
 type Server struct {
 	opts     Options
 	log      *slog.Logger
 	programs Programs
-	account  *account // the user that runs the server; nil for quotad's own user
+	account  *account // the user who runs the server; nil means quotad's own user
 	layout   layout
 	lock     *dirLock
 	fresh    bool // this start has created the cluster
 
-	pid    atomic.Int64  // process id of the running postmaster, or 0
-	done   chan struct{} // closed when the supervision has ended
-	err    error         // reason of the end; written before done is closed
+	pid    atomic.Int64  // of the running postmaster, or 0
+	done   chan struct{} // closed when supervision has ended
+	err    error         // the reason why supervision ended; set before done is closed
 	cancel context.CancelFunc
 
 	stopOnce sync.Once
 	stopBy   atomic.Pointer[context.Context] // the deadline of Stop
 }
 
-// Start starts the server of opts.DataDir, and creates its data at the first start. It returns when the server
-// accepts connections. ctx limits only the start, and the server runs until Stop. A server that dies is
-// restarted.
+// Start starts the server of opts.DataDir, and creates its data on the first start. It returns when the server
+// accepts connections. ctx bounds only the start; the server runs until Stop and is restarted if it crashes.
 //
-// Errors to branch on: ErrDataDirInUse, ErrNoPrograms, ErrUnreachableDataDir.
+// Errors for callers to handle: ErrDataDirInUse, ErrNoPrograms, ErrUnreachableDataDir.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.DataDir == "" {
 		return nil, errors.New("embedded PostgreSQL: no data directory given")
@@ -98,7 +99,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare makes all preparations for the server's first start.
+// prepare does everything that is necessary before the server's first start.
 func (s *Server) prepare(ctx context.Context) error {
 	dir, err := filepath.Abs(s.opts.DataDir)
 	if err != nil {
@@ -107,8 +108,9 @@ func (s *Server) prepare(ctx context.Context) error {
 	if err := refuseForeignDir(dir, s.opts.OwnFiles); err != nil {
 		return err
 	}
-	// Missing directories above dir are created with search permission, so that the server's user can reach dir.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // passable on purpose
+	// Missing directories above dir are created with search permission for all, so that the server's user can
+	// reach dir.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // accessible on purpose
 		return chooseAnother("make the data directory", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -155,13 +157,13 @@ func (s *Server) prepare(ctx context.Context) error {
 	return s.writeConfig(ctx)
 }
 
-// launch starts the supervision and waits until the server is ready for the first time.
+// launch starts supervision and waits until the server is ready for the first time.
 func (s *Server) launch(ctx context.Context) error {
 	superCtx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	ready := make(chan error, 1)
 	go s.supervise(superCtx, ctx, ready)
-	if err := <-ready; err != nil { // supervise always sends one result, within ctx
+	if err := <-ready; err != nil { // supervise always sends one value, within ctx
 		cancel()
 		<-s.done
 		return withRemedy(err)
@@ -176,8 +178,7 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// furnish creates the missing parts of a running server: quotad's role and database and, in a new cluster, the
-// first WAL files.
+// furnish creates quotad's role and database and, in a new cluster, the first WAL files.
 func (s *Server) furnish(ctx context.Context) error {
 	conn, err := postgres.Connect(ctx, s.AdminURL(), nil)
 	if err != nil {
@@ -191,7 +192,8 @@ func (s *Server) furnish(ctx context.Context) error {
 }
 
 const (
-	// createRole is one string and therefore one transaction, so there is no role without its grant.
+	// createRole is a single string and therefore a single transaction, so the role never exists without its
+	// grant.
 	createRole   = "CREATE ROLE quotad LOGIN; GRANT pg_monitor TO quotad"
 	createQuotad = "CREATE DATABASE quotad OWNER quotad"
 )
@@ -220,21 +222,21 @@ func createDatabase(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// URL returns the URL of quotad's database over the private socket. It stays the same for the life of s, even
-// after restarts of the server.
+// URL returns the URL of quotad's own database over the private socket. It stays the same through restarts of
+// the server.
 func (s *Server) URL() string { return s.layout.url(appName, appName) }
 
-// AdminURL returns the URL of the maintenance database with the cluster's superuser.
+// AdminURL returns the URL of the maintenance database for the cluster's superuser.
 func (s *Server) AdminURL() string { return s.layout.url(superuser, "postgres") }
 
-// PID returns the process id of the running postmaster, or 0 if it is not running.
+// PID returns the process id of the running postmaster, or 0 if no postmaster runs.
 func (s *Server) PID() int { return int(s.pid.Load()) }
 
-// Done returns a channel that is closed when the server has ended finally: after Stop, or after too many
-// failures. Err returns the reason.
+// Done returns a channel that is closed when the server has ended permanently: after Stop, or after it kept
+// crashing and was given up. Err returns the reason.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err returns nil before Done and after an orderly Stop. Otherwise it returns the reason why the server was
+// Err returns nil before Done is closed and after an orderly Stop, and otherwise the reason why the server was
 // given up.
 func (s *Server) Err() error {
 	select {
@@ -245,9 +247,9 @@ func (s *Server) Err() error {
 	}
 }
 
-// Stop shuts the server down fast: it rolls back open transactions and flushes all data. When ctx ends, Stop
-// stops the server immediately, which leaves recovery to the next start. Without a deadline in ctx, the deadline
-// is a minute. When Stop returns, no process of s runs any more. Stop may be called repeatedly.
+// Stop shuts the server down fast: it rolls back open transactions and flushes all data. If ctx ends, Stop
+// requests an immediate shutdown, after which the next start must recover. If ctx has no deadline, the deadline
+// is a minute. When Stop returns, nothing of s runs any more. Stop may be called again.
 func (s *Server) Stop(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -262,7 +264,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.err
 }
 
-// release releases the data directory's lock, and removes a socket directory that is elsewhere.
+// release releases the lock of the data directory and removes a socket directory outside of it.
 func (s *Server) release() {
 	if s.lock != nil {
 		s.layout.removeTempSocketDir()

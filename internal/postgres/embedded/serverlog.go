@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// logPrefix is the prefix of every server message, which is its SQLSTATE.
+	// logPrefix is the log_line_prefix of the server: the SQLSTATE of each message.
 	logPrefix = "%e "
-	keptLines = 20      // number of the server's last messages that are kept
+	keptLines = 20      // the number of last messages that are kept
 	maxLine   = 8 << 10 // bytes; the rest of a longer line is dropped
 )
 
-// serverLog passes the server's messages to slog and keeps the last messages. It stores nothing on the disk, so
-// no log rotation is needed.
+// serverLog passes the server's messages to slog and keeps the last messages. It writes nothing to the disk, so
+// no log files must be rotated.
 type serverLog struct {
 	pipe *os.File
 	done chan struct{}
@@ -27,8 +27,8 @@ type serverLog struct {
 	last []string
 }
 
-// readServerLog reads pipe until the server and all its children have closed it. Messages for which hush returns
-// true are logged only for debugging.
+// readServerLog reads pipe until the server and all its children have closed it. If hush returns true for a
+// message, the message is logged only at the debug level.
 func readServerLog(pipe *os.File, log *slog.Logger, hush func(severity, sqlstate string) bool) *serverLog {
 	l := &serverLog{pipe: pipe, done: make(chan struct{})}
 	go func() {
@@ -59,11 +59,12 @@ func (l *serverLog) keep(line string) {
 	l.last = append(l.last, line)
 }
 
-// lastWordsWait is the time for which close waits for further messages. Backends that outlive a killed
-// postmaster keep the pipe open. The next start, for which every hit waits, follows this wait.
+// lastWordsWait is the time for which close waits for messages in transit, because backends that outlive a
+// killed postmaster keep the pipe open. The wait is short, because it delays the next start and thereby every
+// hit.
 const lastWordsWait = 200 * time.Millisecond
 
-// close ends the reading and returns the server's last messages.
+// close stops reading and returns the server's last messages.
 func (l *serverLog) close() string {
 	_ = l.pipe.SetReadDeadline(time.Now().Add(lastWordsWait))
 	<-l.done
@@ -73,9 +74,10 @@ func (l *serverLog) close() string {
 	return strings.Join(l.last, "\n")
 }
 
-// forward logs one line of the server. An ERROR is the response to a statement, and the statement's sender
-// handles it. A FATAL ends one connection. The server itself is affected only by a PANIC, a dead process, and a
-// lack of resources: memory, disk, connections, or an operation that the operating system refuses.
+// forward logs one line of the server. An ERROR is the response to a statement and is handled by its sender. A
+// FATAL ends one connection. Higher levels are for errors of the server itself: a PANIC or a crashed process.
+// They are also for failures of the machine: a lack of memory, disk space or connections, and errors of the
+// operating system.
 func forward(log *slog.Logger, line string, hush func(severity, sqlstate string) bool) {
 	state, rest, ok := strings.Cut(line, " ")
 	severity, message, ok2 := strings.Cut(rest, ":  ")

@@ -11,16 +11,15 @@ import (
 const (
 	// socketPort is only a part of the socket's file name, because nothing listens on the network.
 	socketPort = "5432"
-	// maxSocketPath is the maximum length of a Unix socket's path without its final zero byte: 107 bytes on
+	// maxSocketPath is the maximum length of a Unix socket's path without the terminating zero: 107 bytes on
 	// Linux, 103 on macOS and the BSDs.
 	maxSocketPath = 103
-	// tempSocketPrefix is the name prefix of socket directories under the temp directory.
+	// tempSocketPrefix is the prefix of socket directories under the temp directory.
 	tempSocketPrefix = "quotad-socket-"
 )
 
-// makeSocketDir returns a directory for the socket that only the server's user and root can open. The directory
-// is in the data directory. If that path is too long for a socket, it is a new directory under the temp
-// directory.
+// makeSocketDir returns a directory for the socket that only the server's user and root can open. It is in the
+// data directory or, if that path is too long for a socket, a new directory under the temp directory.
 func (a *account) makeSocketDir(l layout) (string, error) {
 	preferred := filepath.Join(l.dir, "run")
 	if fitsSocket(preferred) {
@@ -28,7 +27,7 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 		if err != nil && !os.IsExist(err) {
 			return "", fmt.Errorf("make the socket directory: %w", err)
 		}
-		// A symbolic link here would make the server the owner of somebody else's directory.
+		// If the path were a symbolic link, the server's user would get access to somebody else's directory.
 		if info, err := os.Lstat(preferred); err != nil || !info.IsDir() {
 			return "", fmt.Errorf("the socket directory %s is not a directory", preferred)
 		}
@@ -44,7 +43,7 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 				continue
 			}
 		}
-		dir, err := os.MkdirTemp(parent, tempSocketPrefix) // 0700, with an unpredictable name
+		dir, err := os.MkdirTemp(parent, tempSocketPrefix) // mode 0700, with an unpredictable name
 		if err != nil {
 			last = err
 			continue
@@ -57,8 +56,9 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 	return "", fmt.Errorf("no place for the server's socket: %s is too long for a socket's path, and no temp directory will do (%w)", preferred, last)
 }
 
-// RunningURL returns the database URL of a server that another process runs on a data directory. That process
-// holds the directory's lock, so no server can be started here. running is false if there is no socket.
+// RunningURL returns the URL of quotad's database on a server that another process runs in a data directory.
+// That process has locked the directory, so no server can be started here. running is false if there is no
+// socket.
 func RunningURL(dataDir string) (databaseURL string, running bool) {
 	dir, err := filepath.Abs(dataDir)
 	if err == nil {
@@ -80,12 +80,11 @@ func RunningURL(dataDir string) (databaseURL string, running bool) {
 	return "", false
 }
 
-// socketNote returns the path of the file that contains the name of a socket directory under the temp directory.
-// After a quotad was killed, the next quotad finds the directory by this file.
+// socketNote returns the path of the file that contains the path of a socket directory under the temp directory.
+// After a quotad was killed, the next quotad uses the file to find that directory.
 func (l layout) socketNote() string { return filepath.Join(l.dir, "socket-dir") }
 
-// removeTempSocketDir removes the directory whose name is in the socketNote file. No server may use the
-// directory any more.
+// removeTempSocketDir removes the directory that socketNote names. No server may still use the directory.
 func (l layout) removeTempSocketDir() {
 	text, err := os.ReadFile(l.socketNote())
 	if err != nil {
@@ -94,17 +93,17 @@ func (l layout) removeTempSocketDir() {
 	dir := strings.TrimSpace(string(text))
 	if strings.HasPrefix(filepath.Base(dir), tempSocketPrefix) {
 		removeSocketFiles(dir)
-		_ = os.Remove(dir) // succeeds only if the directory is empty
+		_ = os.Remove(dir) // removes only an empty directory
 	}
 	_ = os.Remove(l.socketNote())
 }
 
-// closeDir makes dir accessible only to the server's user.
+// closeDir makes dir accessible to the server's user only.
 func (a *account) closeDir(dir string) error {
 	if err := a.own(dir); err != nil {
 		return err
 	}
-	return os.Chmod(dir, 0o700) //nolint:gosec // a directory: the search bit is needed
+	return os.Chmod(dir, 0o700) //nolint:gosec // a directory needs the search bit
 }
 
 // fitsSocket reports whether the path of a socket in dir is short enough.
@@ -114,8 +113,8 @@ func fitsSocket(dir string) bool {
 
 func socketFile(dir string) string { return filepath.Join(dir, ".s.PGSQL."+socketPort) }
 
-// removeSocketFiles removes the socket and its lock file that a killed server left in dir. The lock file would
-// prevent the next start if its process id belonged to another process by now.
+// removeSocketFiles removes the socket and its lock file, which a killed server left in dir. If another process
+// has reused the id in the lock file, the file would stop the next server.
 func removeSocketFiles(dir string) {
 	for _, suffix := range []string{"", ".lock"} {
 		_ = os.Remove(socketFile(dir) + suffix)

@@ -12,15 +12,15 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = time.Second
-	// stableAfter is the minimum run time of a server after which its next death counts as a new incident. After
-	// a shorter run, the death belongs to the previous incident.
+	// stableAfter is the minimum uptime of a server after which its next crash counts as a new trouble. After a
+	// shorter uptime, the crash belongs to the previous trouble.
 	stableAfter = 30 * time.Second
-	// inUseWait is the maximum wait for the last backends of an earlier server.
+	// inUseWait is the maximum wait for an earlier server's last backends.
 	inUseWait = time.Minute
 )
 
-// supervise keeps the server running until ctx ends or the server is given up. It sends one result to ready
-// after the first start, which startCtx limits, too.
+// supervise keeps the server running until ctx ends or the server is given up. It sends one value on ready,
+// after the first start. startCtx additionally bounds the first start.
 func (s *Server) supervise(ctx, startCtx context.Context, ready chan<- error) {
 	defer close(s.done)
 	defer s.release()
@@ -48,13 +48,13 @@ func (s *Server) supervise(ctx, startCtx context.Context, ready chan<- error) {
 			return
 		}
 		if p == nil {
-			return // stopped meanwhile
+			return // the server was stopped during the restart
 		}
 		s.log.Info("embedded PostgreSQL is ready again", "pid", s.PID())
 	}
 }
 
-// firstStart starts the server after it has waited for the last backends of a killed server.
+// firstStart starts the server, and waits for the last backends of a killed server.
 func (s *Server) firstStart(ctx context.Context) (*process, error) {
 	limit := time.Now().Add(inUseWait)
 	for {
@@ -68,7 +68,7 @@ func (s *Server) firstStart(ctx context.Context) (*process, error) {
 	}
 }
 
-// restart restarts the server after increasing pauses. Both results are nil if ctx ended first.
+// restart restarts the server, after increasing pauses. It returns nil for both results if ctx ended first.
 func (s *Server) restart(ctx context.Context, trouble *trouble, failure error) (*process, error) {
 	for {
 		pause, ok := trouble.next(time.Now())
@@ -96,16 +96,16 @@ func (s *Server) restart(ctx context.Context, trouble *trouble, failure error) (
 	}
 }
 
-// trouble determines when a dying server is restarted, and when it is given up. It reads no clock.
+// trouble decides when to restart a crashed server and when to give it up. It reads no clock.
 type trouble struct {
 	giveUpAfter time.Duration
-	readyAt     time.Time // last time at which the server became ready
-	since       time.Time // first death in the current incident
+	readyAt     time.Time // the last time the server became ready
+	since       time.Time // the first crash of the current trouble
 	backoff     time.Duration
 }
 
-// next returns the pause before the next start, and false if the server must be given up. The first restart has
-// no pause, because every hit waits for it.
+// next returns the pause before the next start, or false if it is time to give up. The first restart has no
+// pause, because every hit waits for it.
 func (t *trouble) next(now time.Time) (time.Duration, bool) {
 	if t.since.IsZero() || (t.readyAt.After(t.since) && now.Sub(t.readyAt) >= stableAfter) {
 		t.since, t.backoff = now, 0

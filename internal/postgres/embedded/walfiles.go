@@ -7,26 +7,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A new WAL file is filled with zeros and flushed, and all commits wait for this: some 7 ms with 4 MiB. At
-// 15,000 hits a second, this would happen nearly every second. After a checkpoint PostgreSQL reuses old files
-// instead, as many as min_wal_size and the latest load require. A server that has run for a while has such
-// files. This file creates the first files of a new server.
+// PostgreSQL fills a new WAL file with zeros and flushes it, and all commits wait for that: some 7 ms with 4
+// MiB. At 15,000 hits a second, this would happen nearly every second. After a checkpoint, PostgreSQL reuses old
+// files instead, as many as min_wal_size and the recent load require. A server that has run for a while has such
+// files, and a new server gets its first files here.
 
-// The maximum number of WAL files for a new server, whatever min_wal_size is: a number, and a share of the free
-// disk space. A server without room for WAL dies.
+// Bounds on the number of WAL files of a new server, whatever min_wal_size requires: a number, and a fraction of
+// the free disk space. A server without space for WAL crashes.
 const (
 	mostWALFiles = 128
 	freeShareWAL = 4
 )
 
-// countWALFiles returns the number of files of a size that are needed for least bytes if free bytes are free on
-// the disk.
+// countWALFiles returns the number of files of the given size to create, to have least bytes in all. free is the
+// number of free bytes on the disk.
 func countWALFiles(least, size, free int64) int {
 	return int(min(least/size, free/freeShareWAL/size, mostWALFiles))
 }
 
-// makeWALFiles writes as many WAL files as min_wal_size keeps. It ends with a checkpoint, after which the files
-// are reused.
+// makeWALFiles writes as many WAL files as min_wal_size keeps, and then runs a checkpoint, after which
+// PostgreSQL reuses the files.
 func makeWALFiles(ctx context.Context, conn *pgx.Conn, dir string) error {
 	free, err := FreeSpace(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ func makeWALFiles(ctx context.Context, conn *pgx.Conn, dir string) error {
 		return fmt.Errorf("ask for the size of WAL: %w", err)
 	}
 	for range countWALFiles(least, size, free) {
-		// PostgreSQL does not switch away from an unused file.
+		// PostgreSQL does not switch to the next file while nothing was written to the current file.
 		if _, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()"); err != nil {
 			return fmt.Errorf("begin another file of WAL: %w", err)
 		}

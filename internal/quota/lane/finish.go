@@ -13,7 +13,7 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// finish hands out what became of a group whose row was to be written.
+// finish ends a group after the attempt to write its row.
 func (l *Lane) finish(g *Group) {
 	if !g.done {
 		g.Target.Contended(l.node.Stopwatch())
@@ -29,8 +29,8 @@ func (l *Lane) finish(g *Group) {
 	g.Finish(nil)
 }
 
-// finishReading ends a group whose row was read beside the swaps of others. What is to be
-// written is put back, for a batch that knows the row.
+// finishReading ends a group whose row was read in the same round trip as the swaps of other groups. Hits that
+// require a write return to the queue, for a batch that knows the row.
 func (l *Lane) finishReading(g *Group) {
 	w := g.plan()
 	if w != bySwap && w != byMaking {
@@ -41,7 +41,7 @@ func (l *Lane) finishReading(g *Group) {
 	l.again = appendRequeued(l.again, g.Hits)
 }
 
-// finishUnwritten ends a group for which there is nothing to be written here.
+// finishUnwritten ends a group for which the lane writes nothing.
 func (l *Lane) finishUnwritten(g *Group, w way) {
 	switch w {
 	case asItStands:
@@ -56,14 +56,14 @@ func (l *Lane) finishUnwritten(g *Group, w way) {
 	}
 }
 
-// remember tells the memory of refusals what the group's row is, before a caller hears of
-// it: its next hit may come at once.
+// remember adds the group's row to the memory of refusals before a caller receives a result, because the caller's
+// next hit may arrive at once.
 func (l *Lane) remember(g *Group, r model.Row) {
 	l.row[0] = r
 	l.node.Memory.Remember(g.Target, l.row[:], l.now, g.Refused)
 }
 
-// appendRequeued appends hits that were in a batch, but for those whose callers left.
+// appendRequeued appends hits that were in a batch, except for hits whose callers have left.
 func appendRequeued(to, hits []*queue.Hit) []*queue.Hit {
 	for _, h := range hits {
 		if h.Requeue() {
@@ -73,7 +73,7 @@ func appendRequeued(to, hits []*queue.Hit) []*queue.Hit {
 	return to
 }
 
-// HandOver gives a group's hits to the worker, as a group for each sender.
+// HandOver passes a group's hits to the worker, as one group for each sender.
 func (l *Lane) HandOver(g *Group) {
 	hits := appendRequeued(make([]*queue.Hit, 0, len(g.Hits)), g.Hits)
 	slices.SortStableFunc(hits, func(a, b *queue.Hit) int { return cmp.Compare(a.From, b.From) })
@@ -90,13 +90,12 @@ func (l *Lane) HandOver(g *Group) {
 	}
 }
 
-// lost ends a batch whose round trip failed. wrote says that the round trip was to charge hits.
+// lost ends a batch whose round trip failed. wrote reports whether the round trip was meant to charge hits.
 //
-// A batch that the server rolled back goes to the worker. The worker waits for no row that
-// somebody holds for long. It also keeps a statement that the server refuses from failing other
-// customers' hits.
+// A batch that the server rolled back is passed to the worker. The worker does not wait for rows that are locked
+// for long. It also isolates a statement that the server rejects, so that other customers' hits do not fail.
 //
-// A batch with an unknown outcome is never sent again, for its hits could be charged twice.
+// A batch with an unknown outcome is never sent again, because its hits could be charged twice.
 func (l *Lane) lost(err error, wrote bool) {
 	unwritten, written := fmt.Errorf("%w: %w", session.ErrUnavailable, err), fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, err)
 	if !wrote {
@@ -109,7 +108,7 @@ func (l *Lane) lost(err error, wrote bool) {
 		written = unwritten
 	case !postgres.NotCommitted(err):
 		l.Session.Drop()
-	case !session.RolledBack(err): // nothing was charged, and the session is over
+	case !session.RolledBack(err): // nothing was charged, and the session has ended
 		l.Session.Drop()
 		written = unwritten
 	case session.Hopeless(err):

@@ -12,31 +12,30 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Lane decides the hits of its share of the customers by swaps. It has one session and one
-// batch in flight; meanwhile the next batch gathers. Hits that no swap can charge go to the
-// lane's worker.
+// Lane decides the hits of its share of the customers by swaps. It has one session and one batch in flight, while
+// it collects the next batch. Hits that no swap can charge are handed over to the lane's worker.
 type Lane struct {
 	node    *queue.Node
 	Worker  *locked.Worker
 	Session session.Session
 	queue.Inbox[*queue.Hit]
 
-	// Owned by the lane's goroutine.
-	now   int64        // of the batch, µs
-	again []*queue.Hit // to be put back, since their rows were read
+	// The following fields belong to the lane's goroutine.
+	now   int64        // the instant of the batch, µs
+	again []*queue.Hit // hits to be put back, because their rows were read
 	batch []*queue.Hit
 	gathering
-	these   []*Group // that the lane decides
-	stale   int      // recent share of remembered rows that somebody else had written, in 1024ths
+	these   []*Group // the groups that the lane decides
+	stale   int      // the recent share of remembered rows that another writer had changed, in 1024ths
 	swaps   Writing  // rows to be written
-	makes   Writing  // rows to be made
+	makes   Writing  // rows to be created
 	reading []*Group // rows to be read
 	keys    session.Columns
-	asked   session.Params // of those
-	row     [1]model.Row   // as the memory of refusals wants it
+	asked   session.Params // the keys as parameters
+	row     [1]model.Row   // a row in the form that the memory of refusals expects
 }
 
-// New is a lane of a node, which hands over to a worker. Run runs it.
+// New returns a lane of a node that hands over hits to a worker. Run runs the lane.
 func New(n *queue.Node, to *locked.Worker) *Lane {
 	return &Lane{
 		node: n, Worker: to, Inbox: queue.NewInbox[*queue.Hit](&n.Totals.Over),
@@ -47,13 +46,13 @@ func New(n *queue.Node, to *locked.Worker) *Lane {
 // Run sends batches until the engine stops and nothing waits any more.
 func (l *Lane) Run(ctx context.Context) {
 	defer l.Session.Close()
-	_ = l.Session.Ready(ctx) // the first hit finds a session, or is told why not
+	_ = l.Session.Ready(ctx) // the first hit finds a session or a reason why there is none
 	l.Session.End()
 	l.Inbox.Run(func() { l.Next(ctx) })
 }
 
-// Enqueue adds hits of one sender after those of its that wait, unless the database is too slow to be
-// waited for: see queue.Inbox and session.Circuit.
+// Enqueue adds hits of one sender after the sender's waiting hits, unless the database is too slow; see
+// queue.Inbox and session.Circuit.
 func (l *Lane) Enqueue(most int, hits ...*queue.Hit) (added int, err error) {
 	if err = l.node.Circuit.Err(); err != nil {
 		return 0, err
@@ -61,7 +60,7 @@ func (l *Lane) Enqueue(most int, hits ...*queue.Hit) (added int, err error) {
 	return l.Inbox.Enqueue(most, hits...)
 }
 
-// take makes the next batch of what waits, but for hits whose callers gave up.
+// take makes the next batch of the waiting hits, except for hits whose callers gave up.
 func (l *Lane) take() []*queue.Hit {
 	clear(l.batch)
 	l.batch = l.batch[:0]
@@ -77,8 +76,8 @@ func (l *Lane) take() []*queue.Hit {
 	return l.batch
 }
 
-// Next decides one batch. The hits are taken from their callers only when there is a
-// session and a clock, so that what waits for those can still be given up.
+// Next decides one batch. It takes hits from their callers only when a session and a clock are available, so that
+// callers can still give up until then.
 func (l *Lane) Next(ctx context.Context) {
 	defer l.Session.End()
 	now, err := l.Session.Begin(ctx)
@@ -94,7 +93,7 @@ func (l *Lane) Next(ctx context.Context) {
 	l.makes.reset()
 	l.reading = l.reading[:0]
 	l.plan(l.recall(l.gather(hits, now)))
-	if len(l.reading) > len(l.swaps.Groups)+len(l.makes.Groups) { // else a few do not keep the others waiting
+	if len(l.reading) > len(l.swaps.Groups)+len(l.makes.Groups) { // otherwise these few groups do not delay the others
 		if err := l.send(ctx, 0, l.recallStep()); err != nil {
 			l.lost(err, false)
 			return
@@ -107,10 +106,10 @@ func (l *Lane) Next(ctx context.Context) {
 	l.swap(ctx)
 }
 
-// recall looks up the remembered rows of the groups, and returns the groups that the lane
-// decides. It hands the others over to the worker. These are hits on several counters, which a
-// swap could charge in part, and hits on a counter that the worker has. Hits whose targets are of
-// another history of the database are to be resolved again.
+// recall retrieves the remembered rows of the groups, and returns the groups that the lane decides. It hands over
+// to the worker hits on several counters, which a swap could charge in part, and hits on a counter that the worker
+// has. For targets of another history of the database, it returns a StaleError, so that the targets are resolved
+// again.
 func (l *Lane) recall(groups []*Group) []*Group {
 	watch, skips := l.node.Stopwatch(), l.Worker.SkipsLocked()
 	l.these = l.these[:0]
@@ -132,12 +131,12 @@ func (l *Lane) recall(groups []*Group) []*Group {
 	return l.these
 }
 
-// mostStale bounds the lane's stale, in 1024ths. From this share on, the lane reads each row
-// before the swap: to read a row costs half of what a lost swap does.
+// mostStale is the share of stale rows, in 1024ths, from which the lane reads each row before the swap. A read
+// costs half as much as a failed swap.
 const mostStale = 256
 
-// plan has the Go model decide the groups, and sorts them by how their rows are to be written.
-// A group whose row must be read first is not decided yet.
+// plan decides the groups with the Go model, and sorts them by how their rows must be written. A group whose row
+// must be read first is not decided yet.
 func (l *Lane) plan(groups []*Group) {
 	for _, g := range groups {
 		w := byReading
@@ -157,7 +156,7 @@ func (l *Lane) plan(groups []*Group) {
 	}
 }
 
-// swap writes, makes and reads the rows of the batch's groups, and hands out what came of it.
+// swap writes, creates and reads the rows of the batch's groups, and ends the groups.
 func (l *Lane) swap(ctx context.Context) {
 	for _, w := range []*Writing{&l.swaps, &l.makes} {
 		for _, g := range w.takeRepeated(l.Session.Faults) {
@@ -182,8 +181,8 @@ func (l *Lane) swap(ctx context.Context) {
 	l.again = l.again[:0]
 }
 
-// sendAll makes, reads and writes rows in one round trip. Rows are made first: an INSERT must
-// come before any row is locked (docs/decisions/lock-order.md).
+// sendAll creates, reads and writes rows in one round trip. It creates rows first, because an INSERT must precede
+// all row locks (docs/decisions/lock-order.md).
 func (l *Lane) sendAll(ctx context.Context) error {
 	var steps []session.Step
 	hits := 0
@@ -201,7 +200,7 @@ func (l *Lane) sendAll(ctx context.Context) error {
 	return l.send(ctx, hits, steps...)
 }
 
-// send makes one round trip and transaction that is to charge so many hits.
+// send makes one round trip, which is one transaction that charges hits.
 func (l *Lane) send(ctx context.Context, hits int, steps ...session.Step) error {
 	if len(steps) == 0 {
 		return nil
@@ -219,7 +218,7 @@ func (l *Lane) send(ctx context.Context, hits int, steps ...session.Step) error 
 	return err
 }
 
-// recallStep reads rows.
+// recallStep returns a step that reads rows.
 func (l *Lane) recallStep() session.Step {
 	slices.SortFunc(l.reading, func(a, b *Group) int { return model.CompareKeys(a.Own(), b.Own()) })
 	l.keys.Reset()
@@ -231,7 +230,7 @@ func (l *Lane) recallStep() session.Step {
 	return session.Step{Name: recallRows, Params: l.asked.Values(), Read: l.readRows}
 }
 
-// readRows reads what recallSQL returns. A row that is not there is known to be missing.
+// readRows reads the result of recallSQL. A row that is absent from the result is known to be missing.
 func (l *Lane) readRows(r *pgconn.ResultReader) error {
 	there := make([]bool, len(l.reading))
 	same, of := 0, 0
@@ -239,7 +238,7 @@ func (l *Lane) readRows(r *pgconn.ResultReader) error {
 		g := l.reading[n]
 		version, at := g.known.Version, g.known.At
 		there[n] = true
-		// A row that cannot be read is the fault of its own group: the worker says so.
+		// A row that cannot be read affects only its own group, and the worker reports the error.
 		spoiled := readKnown(&g.known, cols) != nil || g.Target.Check("", &g.known.Row) != nil
 		if g.knows {
 			of++
@@ -260,15 +259,15 @@ func (l *Lane) readRows(r *pgconn.ResultReader) error {
 	return err
 }
 
-// noteStale updates the share of stale rows: of so many remembered rows, stale ones had been written by
-// somebody else.
+// noteStale updates the share of stale rows with a sample: of of remembered rows, stale rows had been changed by
+// another writer.
 func (l *Lane) noteStale(stale, of int) {
 	if of > 0 {
 		l.stale += (1024*stale/of - l.stale) / 8
 	}
 }
 
-// countLost counts the swaps that were in vain.
+// countLost counts the failed swaps.
 func (l *Lane) countLost() {
 	lost, stale, remembered := 0, 0, 0
 	for _, g := range l.swaps.Groups {

@@ -11,28 +11,28 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// A swap charges most hits. The Go model charges a group's hits to the counter's row as the node
-// remembers the row. One UPDATE writes the charged rows, each only where the stored row still is
-// the remembered one. The UPDATE returns the keys of the rows that it wrote: these are charged.
-// Another row is left alone, and the worker decides its hits. So only the newest row is ever
-// charged, and no row is locked before it is written.
+// A swap charges most hits. The Go model charges a group's hits to the counter's row as the node remembers the
+// row. One UPDATE writes the charged rows, but only if the stored row still equals the remembered row. The UPDATE
+// returns the keys of the rows that it wrote, and only these rows are charged. Other rows stay unchanged, and the
+// worker decides their hits. Therefore only the newest row is ever charged, and no row is locked before it is
+// written.
 
-// All arrays are in the lock order: ascending by shard, customer, meter, attribute. Each array
-// element is one look-up of a counter's key, so that no statistics can change the plan. There is
-// no clock and no volatile function.
+// All arrays are in the lock order: ascending by shard, customer, meter, attribute. Each array element is one
+// lookup of a counter's key, so that no statistics can change the plan. The statements contain no clock and no
+// volatile function.
 //
-// An UPDATE names the shard by = ANY, not by =. A plain equality of the index's first column
-// fits a merge join, and for that join PostgreSQL weighs a scan of the whole index. It takes the
-// scan if the table had a row or two when it was analyzed, and keeps it while the table grows.
+// An UPDATE compares the shard with = ANY instead of =. With a plain equality of the index's first column,
+// PostgreSQL considers a merge join with a scan of the whole index. It chooses the scan if the table had a row or
+// two when it was analyzed, and keeps the plan while the table grows.
 
-// rowValues takes all numbers of a swap from one array. Fifteen arrays, joined to rows, took an
-// eighth of the statement's time.
+// rowValues reads all numbers of a swap from one array. Fifteen arrays that were joined to rows took an eighth of
+// the statement's time.
 //
-// The array's first number is the place where the last row of numbers begins. Then come the rows
-// of swapWidth numbers, as swapValues.fill writes them, and then their states.
+// The array's first number is the index at which the last row of numbers begins. It is followed by rows of
+// swapWidth numbers, as swapValues.fill writes them, and then by the states of these rows.
 //
-// The attribute is empty, and yet computed for each row: with a constant PostgreSQL could scan
-// the counters first.
+// The attribute is always empty, but is computed for each row, because with a constant PostgreSQL could scan the
+// counters first.
 const rowValues = `
 FROM generate_series(2, (($1::bigint[])[1])::integer, 13) AS g(n),
 LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS customer, (($1::bigint[])[n + 2])::integer AS meter,
@@ -40,14 +40,14 @@ LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS
                 ($1::bigint[])[n + 7] AS at, ($1::bigint[])[n + 8] AS change, ($1::bigint[])[n + 9] AS cost, ($1::bigint[])[n + 10] AS run,
                 ($1::bigint[])[n + 11] AS state_from, ($1::bigint[])[n + 12] AS state_to, left('', n) AS attribute) i`
 
-// swapSQL writes rows that nobody has written since the node saw them. Version and instant tell
-// of a charge. The change number is compared too, for it is also raised without a charge. The
-// row's hour must be the running one, or have no units.
+// swapSQL writes rows that have not been written since the node read them. A charge changes the version and the
+// instant. The change number is compared, too, because it may also rise without a charge. The row's hour must be
+// the running hour, or the row must have no units.
 //
-// If somebody holds a row, the UPDATE waits for the row, in the lock order, and then compares
-// again.
+// If another transaction holds the lock of a row, the UPDATE waits for the row, in the lock order, and then
+// compares again.
 //
-// A plain slice in a SET crashes a server with Citus, a slice within coalesce does not.
+// A plain slice in a SET crashes a server with Citus; a slice within coalesce does not.
 const swapSQL = `
 UPDATE counters c
 SET state = coalesce(($1::bigint[])[i.state_from:i.state_to], '{}'), at = i.at, change = i.change, version = c.version + i.run, hour = i.hour,
@@ -57,8 +57,8 @@ WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i
   AND c.version = i.version AND c.at = i.since AND c.change = i.judged AND (c.hour = i.hour OR c.units = 0)
 RETURNING c.customer, c.meter`
 
-// makeSQL is a swap from nothing: it makes rows as their first charges leave them. What is
-// there by now is left alone. It comes before any lock, in the lock order.
+// makeSQL creates rows in the state after their first charges. It leaves existing rows unchanged. It precedes all
+// locks, and its rows are in the lock order.
 const makeSQL = `
 INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
 SELECT i.shard, i.customer, i.meter, i.attribute, i.at, i.hour, i.cost, i.cost, i.run, i.change,
@@ -66,21 +66,21 @@ SELECT i.shard, i.customer, i.meter, i.attribute, i.at, i.hour, i.cost, i.cost, 
 ON CONFLICT DO NOTHING
 RETURNING customer, meter`
 
-// recallSQL reads rows without a lock. $1–$4 key.
+// recallSQL reads rows without a lock. The parameters $1–$4 are the key.
 const recallSQL = `
 SELECT i.n, c.at, c.version, c.change, c.hour, c.units, c.state
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
 LATERAL (SELECT at, version, change, hour, units, state FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
 
-// The statements of a lane.
+// The names of a lane's statements.
 const (
 	SwapRows   session.StatementName = "quotad_swap"
 	MakeRows   session.StatementName = "quotad_make"
 	recallRows session.StatementName = "quotad_recall"
 )
 
-// Statements is the text of each; tests break one to see that it is noticed.
+// Statements returns the text of each statement. Tests damage a text to verify that the damage is noticed.
 func Statements() map[session.StatementName]string {
 	return map[session.StatementName]string{SwapRows: swapSQL, MakeRows: makeSQL, recallRows: recallSQL}
 }
@@ -98,29 +98,29 @@ func readKnown(r *model.Known, cols [][]byte) (err error) {
 	return err
 }
 
-// way is how a group is decided.
+// way specifies how a group is decided.
 type way int
 
 const (
 	bySwap     way = iota // the lane writes the row
-	byMaking              // the lane makes the row
-	byReading             // the lane has to read the row first
-	byWorker              // the worker has to lock the row
-	asItStands            // all of the group's hits are refused; nothing is written
-	asStale               // the group's target is not, or no longer, what its hits are judged by, or is barred
+	byMaking              // the lane creates the row
+	byReading             // the lane must read the row first
+	byWorker              // the worker must lock the row
+	asItStands            // all hits of the group are refused; nothing is written
+	asStale               // the group's target is stale or barred
 )
 
-// plan decides the group's hits on the row as it is known, and says what is to be done for it.
+// plan decides the group's hits on the known row, and returns the next step for the group.
 func (g *Group) plan() way {
 	old, t := &g.known, g.Target
 	switch {
-	case !g.knows && g.read: // what was read is no row that the model may have written: the worker says so
+	case !g.knows && g.read: // the model cannot have written the row that was read; the worker reports the error
 		return byWorker
 	case !g.knows:
 		return byReading
 	case g.locks():
 		return byWorker
-	case old.Change > t.AsOf(): // the worker finds out whether there is such a change
+	case old.Change > t.AsOf(): // the worker checks whether there is such a change
 		return byWorker
 	}
 	instant := max(g.now, old.At)
@@ -132,7 +132,7 @@ func (g *Group) plan() way {
 	}
 	hour, _ := t.RunningHour(instant)
 	rows, space := [1]model.Row{old.Row}, g.space
-	if t.Logs() { // decisions keep what is in a log, and the group's memory is used again
+	if t.Logs() { // decisions keep references to logs, and the group's memory is reused
 		rows[0].State, space = slices.Clone(old.State), nil
 	}
 	g.Decide(rows[:], g.now, space)
@@ -142,11 +142,11 @@ func (g *Group) plan() way {
 	switch {
 	case g.Admitted == 0 && !g.read:
 		return byReading
-	case g.raises(rows[0], instant): // it is to be written with the charge
+	case g.raises(rows[0], instant): // the raised threshold must be written with the charge
 		return byWorker
 	case g.Admitted == 0 && old.Change == t.Change && !old.Missing:
 		return asItStands
-	case g.Admitted == 0, old.Counted && old.Hour != hour: // the change is to be remembered, the hour booked
+	case g.Admitted == 0, old.Counted && old.Hour != hour: // the change must be stored, or the hour booked
 		return byWorker
 	}
 	g.after = model.Known{Row: rows[0], Hour: hour, Counted: true}
@@ -156,7 +156,7 @@ func (g *Group) plan() way {
 	return bySwap
 }
 
-// raises reports whether the group reaches a threshold. r is the row as the group leaves it.
+// raises reports whether the group reaches a threshold. r is the row after the group's hits.
 func (g *Group) raises(r model.Row, instant int64) bool {
 	if !g.Target.Notifies() {
 		return false
@@ -171,21 +171,21 @@ func (g *Group) raises(r model.Row, instant int64) bool {
 	return len(all) > 0
 }
 
-// locks reports whether the row, as it is known, says too little to be charged by a swap: not all that its
-// logs, holds or cap have, or nothing of a limit that may have come back.
+// locks reports whether the known row is too incomplete for a swap. Either the contents of its logs, holds or cap
+// are not known, or the bucket of a limit that may have returned is missing.
 func (g *Group) locks() bool {
 	k := &g.known
 	return k.Large || k.Held() || g.Target.Uncounted(k.State) || !k.Missing && !g.Target.Fits(0, k.State, max(g.now, k.At))
 }
 
-// swapValues are the parameter of swapSQL and of makeSQL.
+// swapValues is the parameter of swapSQL and makeSQL.
 type swapValues []int64
 
-// swapWidth is how many numbers of a row are not its state, in rowValues too.
+// swapWidth is the number of values of a row beside its state. rowValues contains the same number.
 const swapWidth = 13
 
-// fill has the values of groups, which are in the lock order: no row is locked before one of a
-// lower key.
+// fill sets the values of groups, which are in the lock order, so that rows are locked in ascending order of their
+// keys.
 func (v *swapValues) fill(groups []*Group) {
 	b := *v
 	if 8*cap(b) > session.MostKept {
@@ -213,8 +213,8 @@ type Writing struct {
 	params session.Params
 }
 
-// takeRepeated sorts the groups and takes those out that are on the counter of one before them: an
-// UPDATE … FROM applies one source row per target, and would charge too little.
+// takeRepeated sorts the groups, and removes groups on the counter of an earlier group. An UPDATE … FROM applies
+// only one source row to each target row and would therefore charge too little.
 func (w *Writing) takeRepeated(faults session.Faults) (others []*Group) {
 	slices.SortStableFunc(w.Groups, func(a, b *Group) int { return model.CompareKeys(a.Own(), b.Own()) })
 	var last model.CounterKey
@@ -228,7 +228,7 @@ func (w *Writing) takeRepeated(faults session.Faults) (others []*Group) {
 	return others
 }
 
-// hits is how many hits are to be charged.
+// hits returns the number of hits to be charged.
 func (w *Writing) hits() (n int) {
 	for _, g := range w.Groups {
 		n += g.Admitted
@@ -236,7 +236,7 @@ func (w *Writing) hits() (n int) {
 	return n
 }
 
-// step writes the groups, which are in the lock order.
+// step returns a step that writes the groups, which are in the lock order.
 func (w *Writing) step(name session.StatementName) session.Step {
 	w.values.fill(w.Groups)
 	w.params.Reset()
@@ -244,7 +244,7 @@ func (w *Writing) step(name session.StatementName) session.Step {
 	return session.Step{Name: name, Params: w.params.Values(), Read: w.read}
 }
 
-// read notes which rows were written.
+// read records which rows were written.
 func (w *Writing) read(r *pgconn.ResultReader) (bad error) {
 	for r.NextRow() {
 		var customer, meter int64
@@ -265,38 +265,38 @@ func (w *Writing) read(r *pgconn.ResultReader) (bad error) {
 
 func (w *Writing) reset() { w.Groups = w.Groups[:0] }
 
-// Group is hits that a lane decides together.
+// Group contains hits that a lane decides together.
 type Group struct {
 	queue.Group
-	now int64 // the instant to judge at, by the customer's clock, µs; a row's later instant wins
+	now int64 // the instant of the judgment, by the customer's clock, µs; a later instant of a row has precedence
 
-	known model.Known // the row as this node last saw it; only where knows is true
+	known model.Known // the row as this node last saw it; only valid if knows is true
 	knows bool
 	read  bool        // the row was read in this batch
-	stale error       // why the target is not what the hits are judged by, or is barred
-	after model.Known // the row as the charge leaves it
+	stale error       // the reason why the target is stale or barred
+	after model.Known // the row after the charge
 	done  bool        // the database has written after
-	space []int64     // memory for the state of after
+	space []int64     // the memory for the state of after
 }
 
-// gathering makes groups of hits. What it makes is used again for the next batch.
+// gathering makes groups of hits, and reuses their memory for the next batch.
 type gathering struct {
 	groups []*Group
-	spare  []*Group // all that were ever made
+	spare  []*Group // all groups that were ever made
 	byKey  map[model.GroupKey]*Group
 }
 
-// mostSpare is how many hits a group may have room for that is used again, but the first.
+// mostSpare is the maximum capacity for hits that a group keeps for reuse. It does not apply to the first group.
 const mostSpare = 64
 
-// group is a new one.
+// group returns a new group.
 func (a *gathering) group(t *model.Target, now int64) *Group {
 	n := len(a.groups)
 	if n == len(a.spare) {
 		a.spare = append(a.spare, new(Group))
 	}
 	g := a.spare[n]
-	if n > 0 && cap(g.Hits) > mostSpare { // one customer's hits may be all of a batch, but not of each place's
+	if n > 0 && cap(g.Hits) > mostSpare { // a batch may consist of one customer's hits, but then it has only one group
 		g.Hits, g.Series = nil, model.Series{}
 	}
 	g.Target, g.now = t, now
@@ -304,13 +304,13 @@ func (a *gathering) group(t *model.Target, now int64) *Group {
 	return g
 }
 
-// renew makes a group a new one in the memory that it has.
+// renew resets a group and keeps its memory.
 func (g *Group) renew() {
 	*g = Group{Group: queue.Group{Hits: g.Hits[:0], Series: g.Empty()}, known: g.known.Empty(), space: g.space[:0]}
 }
 
-// drop lets go of the last batch's hits. Otherwise a group that the next batch does not need
-// would keep its hits in memory, and all hits that one caller sent together with them.
+// drop releases the last batch's hits. Otherwise a group that the next batch does not need would keep its hits in
+// memory, and with them all hits that one caller sent together.
 func (a *gathering) drop() {
 	for _, g := range a.groups {
 		clear(g.Hits)
@@ -319,8 +319,8 @@ func (a *gathering) drop() {
 	a.groups = a.groups[:0]
 }
 
-// gather makes groups of hits, in order of arrival. A group is judged at now, or at the instant
-// that its customer's test clock shows. The groups are valid until the next gather.
+// gather makes groups of hits, in order of arrival. A group is judged at now, or at the instant of its customer's
+// test clock. The groups are valid until the next call of gather.
 func (a *gathering) gather(hits []*queue.Hit, now int64) []*Group {
 	if a.byKey == nil {
 		a.byKey = make(map[model.GroupKey]*Group, len(hits))

@@ -1,8 +1,8 @@
-// Package local holds limits in a node's memory while the database is out of reach. It begins with the
-// rows that the node knows, and has the Go model charge them. Nothing of that is stored or billed, and
-// no other node hears of it.
+// Package local counts limits in a node's memory while the database is out of reach. It starts with the rows
+// that the node knows, and the Go model charges them. The charges are neither stored nor billed, and other nodes
+// do not see them.
 //
-// The package must never decide a hit that could be charged.
+// The package must never decide a hit that could be charged in the database.
 package local
 
 import (
@@ -12,26 +12,26 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Memory has the counters of hits that were decided in outages. It is safe for concurrent use.
+// Memory contains the counters of hits that were decided in outages. It is safe for concurrent use.
 type Memory struct {
 	rows  *cache.Cache[model.CounterKey, row]
 	locks [64]sync.Mutex // of customers: all counters of a hit are one customer's
 }
 
-// row is a counter as hits of outages left it.
+// row is a counter after the hits of outages.
 type row struct {
 	model.Row
 	began begun
 }
 
-// begun is the known row that a row began with. When the node knows another, there was no outage in
-// between, and that one counts.
+// begun is the known row from which the memory started. If the node knows another row now, the database was
+// reachable in between, and the other row counts.
 type begun struct {
 	known       bool
 	version, at int64
 }
 
-// What a row takes of memory, bytes: without its state, and usually, of two limits.
+// Memory of a row in bytes: the part beside its state, and the usual total for two limits.
 const (
 	rowWeight   = 320
 	usualWeight = rowWeight + 2*model.BucketLen*8
@@ -41,16 +41,14 @@ func weigh(key model.CounterKey, r row) int {
 	return rowWeight + len(key.Attribute) + 8*len(r.State) + r.Holds.Weight()
 }
 
-// New is a memory that has room for size usual counters. It forgets those that were not asked for
-// the longest.
+// New returns a memory for size usual counters. It evicts the least recently used counters.
 func New(size int) (*Memory, error) {
 	rows, err := cache.NewWeighed(size, usualWeight, weigh)
 	return &Memory{rows: rows}, err
 }
 
-// Decide decides a hit of a target at now, µs, and charges it in memory unless look is true. known is
-// the row of the target's i-th counter as the node knows it. A counter that it does not know begins
-// empty.
+// Decide decides a hit of a target at now, µs, and charges it in memory unless look is true. known returns the
+// row of the target's i-th counter, as far as the node knows it. An unknown counter starts empty.
 func (m *Memory) Decide(t *model.Target, now, cost int64, look bool, known func(i int) (model.Row, bool)) (d model.Decision) {
 	lock := &m.locks[uint64(t.Counters[0].Key.Customer)%uint64(len(m.locks))]
 	lock.Lock()

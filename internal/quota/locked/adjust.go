@@ -7,14 +7,14 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// Adjustment is a correction of usage, which says nothing of limits.
+// Adjustment is a correction of usage. It does not affect limits, except for a cap.
 type Adjustment struct {
-	Target *model.Target // of the customer's meter
+	Target *model.Target // the target of the customer's meter
 	ID     model.ID      // required
-	Cost   int64         // units, −MaxNumber … MaxNumber but not 0; below 0 they are taken off
-	At     int64         // in whose hour they are booked, µs since the Unix epoch; 0: now
-	Reason string        // why, for people; at most MaxReason bytes
-	Audit  *Audit        // nil: it is not audited
+	Cost   int64         // units, −MaxNumber … MaxNumber except 0; negative units are subtracted
+	At     int64         // the instant in whose hour the units are booked, µs since the Unix epoch; 0: now
+	Reason string        // the reason, for people; at most MaxReason bytes
+	Audit  *Audit        // nil: the adjustment is not audited
 }
 
 // Audit is an entry of the audit trail that is written with an operation, see store.Audit.
@@ -24,16 +24,16 @@ type Audit struct {
 	After                   []byte // JSON
 }
 
-// MaxReason bounds an adjustment's reason, in bytes.
+// MaxReason is the maximum length of an adjustment's reason, in bytes.
 const MaxReason = 500
 
-// Adjusted is what an adjustment did.
+// Adjusted is the result of an adjustment.
 type Adjusted struct {
-	At       int64 // the instant in whose hour it was booked, µs
+	At       int64 // the instant in whose hour the adjustment was booked, µs
 	Replayed bool
 }
 
-// Adjust corrects the usage of an hour, of the running billing period or of one that has ended.
+// Adjust corrects the usage of an hour in the running billing period or in an earlier period.
 //
 // Errors: ErrFuture, ErrOtherPayload, ErrUnderWay, and those of Decide.
 func (w *Worker) Adjust(ctx context.Context, from queue.SenderID, a Adjustment) (Adjusted, error) {
@@ -72,15 +72,15 @@ func (tx *transaction) adjust(a *Adjustment) (out Adjusted, err error) {
 	return out, nil
 }
 
-// correct makes an adjustment of an hour of an own counter. It moves no limit but a cap.
+// correct adds an adjustment of an own counter's hour. It changes no limit except a cap.
 func (tx *transaction) correct(own *lockedRow, hour int64, id model.ID, units, instant int64, reason string) {
 	tx.moveCap(own, hour, units)
 	tx.adjusted = append(tx.adjusted, adjustment{own.hourKey(hour), id.Key, units, instant, reason})
 }
 
-// ended reports whether the billing period of an instant is over at a later one. Its usage is not
-// written to any more: what comes later is an adjustment. An instant after a fence is never
-// before the end that was fenced, and before a fence both ways add up to the same.
+// ended reports whether the billing period of the instant at has ended by a later instant. Usage of an ended
+// period is no longer written, so later changes are adjustments. An instant after a fence is never before the
+// fenced end of the period, and before a fence both ways have the same sum.
 func ended(t *model.Target, at, instant int64) bool {
 	_, end := t.Period(at)
 	return end <= instant

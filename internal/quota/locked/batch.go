@@ -15,15 +15,15 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Run does transactions until the engine stops and nothing waits any more.
+// Run runs transactions until the engine stops and nothing waits any more.
 func (w *Worker) Run(ctx context.Context) {
 	defer w.Session.Close()
-	_ = w.Session.Ready(ctx) // as a lane does: the first operation finds a session
+	_ = w.Session.Ready(ctx) // as in a lane, the first operation finds a session
 	w.Session.End()
 	w.Inbox.Run(func() { w.Next(ctx) })
 }
 
-// Next does one transaction.
+// Next runs one transaction.
 func (w *Worker) Next(ctx context.Context) {
 	defer w.Session.End()
 	now, err := w.Session.Begin(ctx)
@@ -76,13 +76,13 @@ func (w *Worker) Next(ctx context.Context) {
 	}
 }
 
-// take makes the next batch of what waits. It leaves out operations whose callers gave up. A
-// batch has at most queue.MaxBatch rows, or one operation that has more by itself. An operation
-// that must go alone shares a batch only with its own customer's operations.
+// take makes the next batch of the waiting operations. It leaves out operations whose callers gave up. A batch has
+// at most queue.MaxBatch rows, or a single operation with more rows. An operation that must be isolated shares a
+// batch only with operations of its own customer.
 func (w *Worker) take() []*Operation {
 	w.batch = w.batch[:0]
 	rows := 0
-	groups := make(map[senderGroup]*Operation) // that hits may join: after them there are only groups
+	groups := make(map[senderGroup]*Operation) // groups that later hits may join, because only groups follow them
 	w.Take(func(o *Operation) bool {
 		if len(w.batch) > 0 && (rows+o.Rows() > queue.MaxBatch || !o.goesWith(w.batch[0])) {
 			return false
@@ -105,14 +105,14 @@ func (w *Worker) take() []*Operation {
 	return w.batch
 }
 
-// senderGroup is what groups have in common that may be joined. One sender's hits keep their order when
-// they are put back: so each group has one sender.
+// senderGroup is the key of groups that may be joined. Each group has one sender, so that one sender's hits keep
+// their order when they return to the queue.
 type senderGroup struct {
 	model.GroupKey
 	from queue.SenderID
 }
 
-// pause waits a while, for others hold the rows.
+// pause waits a while, because other transactions hold the locks of the rows.
 func (w *Worker) pause(ctx context.Context) {
 	enough := time.NewTimer(skippedPause)
 	defer enough.Stop()
@@ -122,11 +122,11 @@ func (w *Worker) pause(ctx context.Context) {
 	}
 }
 
-// skippedPause follows a transaction that could do nothing, since others hold the rows.
+// skippedPause is the pause after a transaction that could do nothing, because other transactions held the locks
+// of the rows.
 const skippedPause = 5 * time.Millisecond
 
-// remember keeps the rows that were written, and tells the memory of refusals what the
-// counters are now, before a caller hears of it.
+// remember remembers the written rows, and updates the memory of refusals before callers receive results.
 func (w *Worker) remember(tx *transaction, batch []*Operation) {
 	watch := w.node.Stopwatch()
 	w.node.Values.Made(tx.made, watch)
@@ -156,24 +156,24 @@ func (w *Worker) remember(tx *transaction, batch []*Operation) {
 	}
 }
 
-// applyLimit bounds how long rows are held while operations are done on them; those that
-// are left have the next transaction.
+// applyLimit is the maximum time for which rows stay locked while operations are applied to them. The remaining
+// operations run in the next transaction.
 const applyLimit = 300 * time.Millisecond
 
-// customerLimit is from when on a transaction does no more operations of a customer. Views of
-// thousands of holds take milliseconds each, and others wait for the same commit.
+// customerLimit is the time after which a transaction applies no more operations of a customer. Views of thousands
+// of holds take milliseconds each, and other customers wait for the same commit.
 const customerLimit = 20 * time.Millisecond
 
-// late reports whether a customer of an operation has had its time in this transaction.
+// late reports whether a customer of an operation has used its time in this transaction.
 func (w *Worker) late(o *Operation) bool {
 	return slices.ContainsFunc(o.keys, func(k model.CounterKey) bool { return w.spent[k.Customer] >= customerLimit })
 }
 
-// apply does the operations one after the other. again are operations for the next transaction:
-// they need rows that this one has not locked or read, or the time ran out.
+// apply applies the operations one after the other. It returns in again the operations for the next transaction,
+// because they need rows that this transaction has not locked or read, or because their time ran out.
 //
-// The operations of a customer whose time ran out keep their order. So one that is put off puts
-// off all later ones of its customers.
+// The operations of a customer whose time ran out keep their order. Therefore a postponed operation also postpones
+// all later operations of its customers.
 func (w *Worker) apply(tx *transaction, batch []*Operation) (again []*Operation) {
 	began := w.node.Stopwatch()
 	clear(w.spent)
@@ -200,7 +200,7 @@ func (w *Worker) apply(tx *transaction, batch []*Operation) (again []*Operation)
 			w.spent[customer] += w.node.Stopwatch() - start
 		}
 		switch {
-		case errors.Is(o.doErr, errHeldRow): // the caller says how long to wait
+		case errors.Is(o.doErr, errHeldRow): // the caller's context limits the wait
 			o.waited.Store(true)
 			o.tries--
 		case errors.Is(o.doErr, errMissingRow):
@@ -221,9 +221,9 @@ func (w *Worker) apply(tx *transaction, batch []*Operation) (again []*Operation)
 	return again
 }
 
-// transactionFailed ends a transaction that failed. A transaction was rolled back if it did not come to its
-// commit, or if postgres.NotCommitted says so. Operations with ids may be sent again in any case:
-// if they were done, they find their receipts.
+// transactionFailed ends a failed transaction. The transaction was rolled back if it failed before its commit, or
+// if postgres.NotCommitted reports so. Operations with ids may always be sent again, because they find their
+// receipts if they were done.
 func (w *Worker) transactionFailed(batch []*Operation, err error, committing bool) {
 	n := w.node
 	unknown := committing && !postgres.NotCommitted(err)
@@ -255,7 +255,7 @@ func (w *Worker) transactionFailed(batch []*Operation, err error, committing boo
 	case rolled && batch[0].alone:
 		w.logFault("the database refused an operation's statement", batch[0].keys[0], err)
 		w.fail(batch, fmt.Errorf("%w: %w", session.ErrInternal, err))
-	case rolled: // one customer's fault must not fail the others': each goes alone
+	case rolled: // one customer's error must not affect other customers, so each customer's operations run separately
 		for _, o := range batch {
 			o.alone = true
 		}
@@ -265,8 +265,8 @@ func (w *Worker) transactionFailed(batch []*Operation, err error, committing boo
 	}
 }
 
-// archived ends a transaction of which the database refused an operation on archived usage. Each one
-// goes by itself then: the hits that came with it must not fail.
+// archived ends a transaction in which the database rejected an operation on archived usage. Each operation then
+// runs by itself, so that the other hits of the transaction do not fail.
 func (w *Worker) archived(batch []*Operation, err error) {
 	if len(batch) == 1 {
 		w.fail(batch, fmt.Errorf("%w: %w", ErrArchived, err))
@@ -278,21 +278,21 @@ func (w *Worker) archived(batch []*Operation, err error) {
 	w.handBack(batch)
 }
 
-// duplicate reports whether a receipt was there already when it was to be written.
+// duplicate reports whether a new receipt existed already.
 func duplicate(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == "23505"
 }
 
-// tooLate reports whether a statement took too long, or waited too long for a lock. A worker waits for
-// no row that is held for long, so somebody holds the table, or the database is slow: all hits wait.
+// tooLate reports whether a statement took too long, or waited too long for a lock. Because a worker does not wait
+// for rows that are locked for long, the cause is a locked table or a slow database, and all hits wait.
 func tooLate(err error) bool {
 	state := session.StateOf(err)
 	return state == "55P03" || state == "57014"
 }
 
-// cutOff ends or repeats what was in a transaction whose connection broke. unknown: it may have
-// been committed.
+// cutOff ends or repeats the operations of a transaction whose connection broke. unknown means that the
+// transaction may have been committed.
 func (w *Worker) cutOff(batch []*Operation, err error, unknown bool) {
 	var again []*Operation
 	for _, o := range batch {
@@ -313,15 +313,15 @@ func (w *Worker) cutOff(batch []*Operation, err error, unknown bool) {
 	w.handBack(again)
 }
 
-// maxCuts bounds how often an operation is sent again because its connection broke.
+// maxCuts is the maximum number of times that an operation is sent again because its connection broke.
 const maxCuts = 5
 
-// maxTries bounds how often an operation is done again. More means a fault, or a row that is
-// held for very long.
+// maxTries is the maximum number of times that an operation is retried. More tries indicate a bug, or a row that
+// is locked for very long.
 const maxTries = 50
 
-// handBack puts operations back, in front of their senders' later ones. It leaves out operations
-// whose callers left meanwhile, and ends operations with too many tries.
+// handBack returns operations to the queue, in front of their senders' later operations. It leaves out operations
+// whose callers have left, and ends operations with too many tries.
 func (w *Worker) handBack(batch []*Operation) {
 	for _, o := range batch {
 		switch {

@@ -9,26 +9,25 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Ahead is a counter that was charged later than the clock shows.
+// Ahead is a counter whose last charge is later than the clock.
 type Ahead struct {
-	Target    *model.Target // of the customer's meter, for no attributes
-	Attribute string        // of the counter: "" for the customer's own
-	// NotBefore is the end of the customer's last closed billing period, µs: no usage may be booked
-	// before it.
+	Target    *model.Target // the target of the customer's meter without attributes
+	Attribute string        // the attribute of the counter: "" for the customer's own
+	// NotBefore is the end of the customer's last closed billing period, µs. No usage may be booked before it.
 	NotBefore int64
 }
 
-// Brought is what became of a counter that was ahead.
+// Brought is the result for a counter that was ahead.
 type Brought struct {
-	Changed bool  // false: it is not ahead any more, or not there
+	Changed bool  // false: the counter is no longer ahead, or does not exist
 	Err     error // see BringBack
 }
 
-// BringBack brings counters back to the clock, or to NotBefore where that is later: see
-// model.Target.BringBack. A counter that is a second ahead at most is left alone. So the same again
-// does no harm. The row's version rises, so that whoever remembers the row loses the swap.
+// BringBack sets counters back to the clock, or to NotBefore if that is later, see model.Target.BringBack. It
+// leaves counters unchanged that are at most a second ahead, so a repeated call does no harm. The version of a
+// changed row rises, so that swaps on the remembered row fail.
 //
-// Errors, each of its own counter only: those of Fence.
+// Errors, each for its own counter only: those of Fence.
 func (w *Worker) BringBack(ctx context.Context, counters []Ahead) []Brought {
 	all := make([]Brought, 0, len(counters))
 	for some := range slices.Chunk(counters, fenceRows) {
@@ -41,14 +40,14 @@ func (w *Worker) BringBack(ctx context.Context, counters []Ahead) []Brought {
 	return all
 }
 
-// bringing is the operation. It may be sent again when its outcome is unknown.
+// bringing returns the operation, which may be sent again if its outcome is unknown.
 func (w *Worker) bringing(counters []Ahead) *Operation {
 	ticket := queue.NewTicket(&w.Session)
 	o := &Operation{Ticket: &ticket, repeatable: true}
 	var keys []model.CounterKey
 	for i := range counters {
 		t := counters[i].Target
-		keys = append(keys, t.Counters[0].Key) // its lock guards the rows of values
+		keys = append(keys, t.Counters[0].Key) // the lock of the own row guards the rows of values
 		if counters[i].Attribute != "" {
 			keys = append(keys, t.Sibling(counters[i].Attribute))
 		}
@@ -81,9 +80,9 @@ func (tx *transaction) bringBack(a *Ahead) (changed bool, err error) {
 	if err := tx.check(t, c); err != nil {
 		return false, err
 	}
-	t.Settle(0, &c.Row, c.At) // what is of limits that left is known to be ahead
+	t.Settle(0, &c.Row, c.At) // the buckets of removed limits are known to be ahead
 	t.BringBack(a.Attribute, &c.Row, at)
-	c.freed = true // the memory of refusals has it as it was
+	c.freed = true // the memory of refusals contains the previous state
 	c.touch()
 	return true, nil
 }

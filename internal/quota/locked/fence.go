@@ -9,37 +9,35 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Fence is an instant behind which no more usage is to be booked before it, on one meter of a
-// customer.
+// Fence is a boundary on one meter of a customer before which no more usage may be booked.
 type Fence struct {
-	// Target is that of the customer's meter, for no attributes. Its periods must know Boundary,
-	// unless no hits follow, as of an archived customer.
+	// Target is the target of the customer's meter without attributes. Its periods must include Boundary, unless
+	// no hits follow, as for an archived customer.
 	Target *model.Target
-	// Boundary is the end of a billing period, µs. The customer's clock must show it by now.
+	// Boundary is the end of a billing period, µs. The customer's clock must have reached it.
 	Boundary int64
 }
 
-// fenceRows is how many counters one transaction fences. Hits that are in the same transaction
-// wait for its end, some milliseconds.
+// fenceRows is the maximum number of counters that one transaction fences. Hits in the same transaction wait for
+// its end for some milliseconds.
 const fenceRows = 250
 
-// Fence fences customers' own counters, and returns an error or nil for each. Whatever is charged
-// to a fenced counter from then on is judged at Boundary or later, by its lock or by a swap that
-// sees the fenced row. A hit that was judged before, and whose statement is still on its way,
-// loses its swap, however late it arrives. So all usage from before Boundary is in the usage
-// table, and stays as it is.
+// Fence fences customers' own counters, and returns an error or nil for each counter. Every later charge to a
+// fenced counter is judged at Boundary or later, by its lock or by a swap that sees the fenced row. A hit that was
+// judged earlier and whose statement is still on its way fails its swap, however late it arrives. Therefore all
+// usage before Boundary is in the usage table and no longer changes.
 //
-// Of each counter, Fence makes the missing row, gives back the holds that have expired, books the
-// units of an hour that began before Boundary, and moves limits and row on to Boundary. A counter
-// that stands after Boundary already is left alone. So the same fence again does no harm.
+// For each counter, Fence creates a missing row, removes expired holds, books the units of an hour that began
+// before Boundary, and advances the limits and the row to Boundary. It leaves a counter unchanged that is already
+// later than Boundary, so a repeated fence does no harm.
 //
-// Counters of attributes' values need no fence. They book no usage, and whatever charges one
-// locks the customer's own counter first and is judged at its instant or later: hits on several
-// counters are never swapped (see lane.Lane), and transaction.open takes the latest of all instants.
+// Counters of attribute values need no fence, because they book no usage. A charge to such a counter locks the
+// customer's own counter first and is judged at that counter's instant or later. The reason is that hits on
+// several counters are never swapped (see lane.Lane) and transaction.open uses the latest of all instants.
 //
-// Errors, each of its own counter only: *model.StaleError, to be resolved again; ErrBusy when
-// somebody else holds the row; ErrInternal when the row cannot be read. The errors of Decide
-// concern all counters of a transaction. Fence again what had an error.
+// Errors, each for its own counter only: *model.StaleError, after which the target must be resolved again; ErrBusy
+// if another transaction holds the row's lock; ErrInternal if the row cannot be read. The errors of Decide apply
+// to all counters of a transaction. Fence the counters with errors again.
 func (w *Worker) Fence(ctx context.Context, fences []Fence) []error {
 	errs := make([]error, 0, len(fences))
 	for some := range slices.Chunk(fences, fenceRows) {
@@ -52,11 +50,10 @@ func (w *Worker) Fence(ctx context.Context, fences []Fence) []error {
 	return errs
 }
 
-// fencing is an operation on the own counters of fences. It may be sent again when its outcome is
-// unknown.
+// fencing returns an operation on the own counters of fences. It may be sent again if its outcome is unknown.
 func (w *Worker) fencing(fences []Fence) *Operation {
 	ticket := queue.NewTicket(&w.Session)
-	o := &Operation{Ticket: &ticket, repeatable: true, insert: true, numbered: true} // each fence has an error of its own
+	o := &Operation{Ticket: &ticket, repeatable: true, insert: true, numbered: true} // each fence has its own error
 	keys := make([]model.CounterKey, len(fences))
 	for i := range fences {
 		keys[i] = fences[i].Target.Counters[0].Key
@@ -72,7 +69,7 @@ func (tx *transaction) fenceAll(fences []Fence) ([]error, error) {
 		switch own := tx.counters[fences[i].Target.Counters[0].Key]; {
 		case own.held:
 			errs[i] = session.ErrBusy
-		case !own.there: // it was removed since it was made
+		case !own.there: // the row was removed after it was created
 			return nil, errMissingRow
 		default:
 			errs[i] = tx.fence(&fences[i], own)
@@ -93,7 +90,7 @@ func (tx *transaction) fence(f *Fence, own *lockedRow) error {
 	}
 	tx.stand(t, own, f.Boundary)
 	hour, _ := t.RunningHour(own.At)
-	if late { // even where the target takes it for the same hour
+	if late { // even if the target assigns the units to the same hour
 		tx.addUsage(own.hourKey(own.hour), own.units)
 		own.units = 0
 	}

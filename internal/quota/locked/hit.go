@@ -9,11 +9,11 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// DecideTogether decides hits of any customers and meters as if they came one after the other. It
-// charges all of them or none; together says which. If none is charged, Allowed is false for all
-// hits, also for a hit that would have fitted.
+// DecideTogether decides hits of any customers and meters as if they arrived one after the other. It charges all
+// of them or none, which together reports. If no hit is charged, Allowed is false for all hits, including hits
+// that would have fitted.
 //
-// An error of one hit is the error of all.
+// An error of one hit is the error of all hits.
 func (w *Worker) DecideTogether(ctx context.Context, from queue.SenderID, hits []model.Hit) (results []model.Decision, together bool, err error) {
 	o := w.newOperation(from, hits[0].Target, model.ID{})
 	o.target, o.targets, o.repeatable = nil, nil, true
@@ -38,14 +38,14 @@ func (w *Worker) DecideTogether(ctx context.Context, from queue.SenderID, hits [
 // Once is a hit that waits in a worker.
 type Once struct{ *pending[model.Decision] }
 
-// Wait waits for the decision. Where it is not patient, it does not wait for a transaction beyond ctx.
+// Wait waits for the decision. If patient is false, it does not wait for a transaction beyond ctx.
 func (o Once) Wait(ctx context.Context, patient bool) queue.Result {
 	o.hasty = !patient
 	d, err := o.result(ctx)
 	return queue.Result{Decision: d, Err: err}
 }
 
-// Submit hands a sender's hit to its worker and returns it to wait for.
+// Submit passes a sender's hit to its worker and returns a Once to wait for.
 func (w *Worker) Submit(from queue.SenderID, h *model.Hit) Once {
 	o := w.newOperation(from, h.Target, h.ID)
 	return Once{submit(w, o, func(tx *transaction) (d model.Decision, err error) {
@@ -99,8 +99,8 @@ func (tx *transaction) hit(h *model.Hit) (model.Decision, error) {
 	return d, nil
 }
 
-// chargeHit charges an admitted decision, and returns it as it stands then. hour is where its units are
-// booked; those of a level meter are held, and booked nowhere.
+// chargeHit charges an admitted decision, and returns the decision after the charge. hour is the hour in which its
+// units are booked. Units of a level meter change the level and are not booked.
 func (tx *transaction) chargeHit(counters []*lockedRow, d model.Decision) (_ model.Decision, hour int64, err error) {
 	if d.Target.Level {
 		err = tx.addLevel(d.Target, counters, d.Cost, d.At)
@@ -113,8 +113,8 @@ func (tx *transaction) chargeHit(counters []*lockedRow, d model.Decision) (_ mod
 	return d, tx.addUnits(d.Target, counters, d.Cost, d.At), nil
 }
 
-// hits decides hits as if they came one after the other, and charges all or none; together
-// says which.
+// hits decides hits as if they arrived one after the other. It charges all of them or none, which together
+// reports.
 func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, together bool, err error) {
 	saved := tx.snapshot(hits)
 	results, together = make([]model.Decision, len(hits)), true
@@ -124,14 +124,14 @@ func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, togethe
 		} else {
 			results[i], err = tx.hit(&h)
 		}
-		if errors.Is(err, errMissingHour) { // all that is missing is read together
+		if errors.Is(err, errMissingHour) { // all missing hours are read together
 			for _, later := range hits[i+1:] {
 				_, _, _ = tx.admit(later.Target)
 			}
 		}
 		if err != nil {
 			tx.restore(saved)
-			for _, h := range hits { // so that all whose overrides have ended are resolved again at once
+			for _, h := range hits { // so that all targets whose overrides have ended are resolved again at once
 				_ = h.Target.Over(h.Target.Instant(tx.now))
 			}
 			return nil, false, err
@@ -144,7 +144,7 @@ func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, togethe
 	tx.restore(saved)
 	for i := range results {
 		if results[i].Allowed {
-			// It would have fitted; what it was charged is taken back.
+			// The hit would have fitted, but its charge has been undone.
 			if results[i], err = tx.look(hits[i].Target, hits[i].Cost); err != nil {
 				return nil, false, err
 			}
@@ -163,18 +163,18 @@ func (tx *transaction) look(t *model.Target, cost int64) (model.Decision, error)
 	return tx.judge(t, counters, cost), nil
 }
 
-// snapshot is what hits may change.
+// snapshot contains the state that hits may change.
 type snapshot struct {
 	counters map[model.CounterKey]lockedRow
 	usage    map[model.HourKey]int64
 	levels   map[model.CounterKey]level
 	closed   int
 	made     map[int64]int
-	receipts []receiptKey // that were not there
+	receipts []receiptKey // the keys of receipts that did not exist
 }
 
-// snapshot copies the state to go back to when hits are not charged after all. The copy shares
-// slices with the transaction, which never change such a slice in place.
+// snapshot copies the state that is restored if hits are not charged after all. The copy shares slices with the
+// transaction, which never changes such a slice in place.
 func (tx *transaction) snapshot(hits []model.Hit) snapshot {
 	s := snapshot{
 		counters: make(map[model.CounterKey]lockedRow), usage: maps.Clone(tx.usage), levels: maps.Clone(tx.levels), closed: len(tx.closed),
@@ -203,4 +203,30 @@ func (tx *transaction) restore(s snapshot) {
 	for _, key := range s.receipts {
 		delete(tx.receipts, key)
 	}
+}
+
+// SetLevel sets the level, 0 … MaxNumber, of the target's attribute value or else of the meter. A rise is judged
+// as a hit of the difference, and a fall always succeeds. The decision of a rise has the difference as its cost,
+// and all other decisions have the cost 0.
+//
+// Errors: ErrNoLevel, *TooHighError, and those of Decide.
+func (w *Worker) SetLevel(ctx context.Context, from queue.SenderID, t *model.Target, level int64) (model.Decision, error) {
+	return submit(w, w.newOperation(from, t, model.ID{}), func(tx *transaction) (model.Decision, error) {
+		return tx.setLevel(t, level)
+	}).result(ctx)
+}
+
+func (tx *transaction) setLevel(t *model.Target, level int64) (model.Decision, error) {
+	if !t.Level {
+		return model.Decision{}, ErrNoLevel
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return model.Decision{}, err
+	}
+	if rise := level - t.Held(totalsOf(counters)); rise > 0 {
+		return tx.hit(&model.Hit{Target: t, Cost: rise})
+	}
+	err = tx.makeLevel(t, counters, level, instant)
+	return tx.judge(t, counters, 0), err
 }

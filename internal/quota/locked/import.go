@@ -10,58 +10,56 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// What is wrong with an Import. Nothing was done.
+// The following errors report invalid Imports. Nothing was done.
 var (
-	// ErrNoSuchLimit: the plan has no limit of that name on the meter that can have an
-	// opening balance; a concurrency limit cannot.
+	// ErrNoSuchLimit means that the plan has no limit of that name on the meter that can have an opening balance.
+	// A concurrency limit cannot have an opening balance.
 	ErrNoSuchLimit = errors.New("the plan has no such limit on the meter, or it is one of concurrency; nothing was done")
-	// ErrFuture: usage cannot have been before it was.
+	// ErrFuture means that the instant of the usage is in the future.
 	ErrFuture = errors.New("the instant is in the future; nothing was done")
 )
 
-// TooMuchError says that a limit cannot hold an opening balance.
+// TooMuchError reports that an opening balance exceeds the maximum of a limit.
 type TooMuchError struct{ Most int64 }
 
 func (e *TooMuchError) Error() string {
 	return fmt.Sprintf("the limit can have at most %d used; nothing was done", e.Most)
 }
 
-// Import is use from before the customer came to quotad. It is either usage at an instant, or the
-// units that count against one limit now.
+// Import is usage from before the customer came to quotad. It contains either usage at an instant, or the units
+// that count against one limit now.
 type Import struct {
-	Target *model.Target // of the customer's meter, for the attributes
+	Target *model.Target // the target of the customer's meter with the attributes
 	ID     model.ID      // required
 
-	// Cost units (1 … MaxNumber) were used at At, µs since the Unix epoch and not in the future. They are
-	// usage of At's hour, and an adjustment of it when At's billing period has ended. They also count in
-	// each window that At lies in and that still runs, even past the window's limit.
+	// Cost units (1 … MaxNumber) were used at At, µs since the Unix epoch and not in the future. They are usage of
+	// At's hour, or an adjustment of that hour if At's billing period has ended. They also count in each window
+	// that contains At and still runs, even beyond the window's limit.
 	Cost, At int64
 
-	// Limit is the name of a limit; empty for an Import of usage. From now on Used units
-	// (0 … MaxNumber) count against this limit, instead of those that counted. No usage is
-	// booked. Cost and At are 0 then.
+	// Limit is the name of a limit, or empty for an Import of usage. From now on, Used units (0 … MaxNumber) count
+	// against this limit and replace the units that counted before. No usage is booked, so Cost and At must be 0.
 	Limit string
 	Used  int64
 
-	// SetsLevel: from now on Level units (0 … MaxNumber) are held, of a level meter. No limit is asked.
-	// Cost, At and Limit are zero then.
+	// SetsLevel means that the level of a level meter is Level units (0 … MaxNumber) from now on, regardless of
+	// limits. Cost, At and Limit must be zero.
 	SetsLevel bool
 	Level     int64
 }
 
-// Imported is the outcome of an Import.
+// Imported is the result of an Import.
 type Imported struct {
-	Replayed bool // it had been done before
+	Replayed bool // the import had been done before
 	Err      error
 }
 
-// Import queues an import, and returns a function that waits for the outcome. Imports of one
-// customer and meter are done in their order.
+// Import queues an import, and returns a function that waits for the result. Imports of one customer and meter are
+// done in their order.
 //
-// Errors: ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit, ErrFuture, *TooMuchError, and those of
-// Decide.
+// Errors: ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit, ErrFuture, *TooMuchError, and those of Decide.
 //
-// Where the wait is not patient, it does not wait for a transaction beyond its context.
+// If patient is false, wait does not wait for a transaction beyond its context.
 func (w *Worker) Import(from queue.SenderID, in *Import) (wait func(ctx context.Context, patient bool) Imported) {
 	p := submit(w, w.newOperation(from, in.Target, in.ID), func(tx *transaction) (bool, error) { return tx.takeOver(in) })
 	return func(ctx context.Context, patient bool) (out Imported) {
@@ -71,7 +69,7 @@ func (w *Worker) Import(from queue.SenderID, in *Import) (wait func(ctx context.
 	}
 }
 
-// takeOver does one import.
+// takeOver performs one import.
 func (tx *transaction) takeOver(in *Import) (replayed bool, err error) {
 	t := in.Target
 	if t.Level && !in.SetsLevel {
@@ -103,8 +101,8 @@ func (tx *transaction) takeOver(in *Import) (replayed bool, err error) {
 	return false, err
 }
 
-// usedAt books units of a past instant, and charges them where it still counts. In a billing
-// period that has ended they are an adjustment.
+// usedAt books units of a past instant, and charges them to windows in which they still count. In a billing period
+// that has ended, they are an adjustment.
 func (tx *transaction) usedAt(t *model.Target, counters []*lockedRow, instant int64, in *Import) {
 	for i, c := range counters {
 		t.Backdate(i, &c.Row, in.At, in.Cost)
@@ -126,7 +124,7 @@ func (tx *transaction) usedAt(t *model.Target, counters []*lockedRow, instant in
 	own.total = model.AddUpTo(own.total, in.Cost)
 }
 
-// setUsed makes a number what counts against a limit.
+// setUsed sets the number of units that count against a limit.
 func (tx *transaction) setUsed(t *model.Target, counters []*lockedRow, instant int64, in *Import) error {
 	for i, c := range counters {
 		limits := t.Counters[i].Limits

@@ -1,50 +1,16 @@
 package locked
 
-import (
-	"context"
-	"maps"
-	"slices"
+import "quotad/internal/quota/model"
 
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/queue"
-	"quotad/internal/quota/session"
-)
-
-// TooHighError says that a level meter would hold more than it can. Nothing was done.
+// TooHighError reports that the level of a level meter would exceed its maximum. Nothing was done.
 type TooHighError struct{ Most int64 }
 
 func (e *TooHighError) Error() string {
 	return "a level is at most 10^15-1; nothing was done"
 }
 
-// SetLevel sets what is held, 0 … MaxNumber: of the value that the target is of, else of the meter. A
-// rise is judged as a hit of the difference, a fall always passes. The decision of a rise has the
-// difference as its cost, any other decision none.
-//
-// Errors: ErrNoLevel, *TooHighError, and those of Decide.
-func (w *Worker) SetLevel(ctx context.Context, from queue.SenderID, t *model.Target, level int64) (model.Decision, error) {
-	return submit(w, w.newOperation(from, t, model.ID{}), func(tx *transaction) (model.Decision, error) {
-		return tx.setLevel(t, level)
-	}).result(ctx)
-}
-
-func (tx *transaction) setLevel(t *model.Target, level int64) (model.Decision, error) {
-	if !t.Level {
-		return model.Decision{}, ErrNoLevel
-	}
-	counters, instant, err := tx.open(t)
-	if err != nil {
-		return model.Decision{}, err
-	}
-	if rise := level - t.Held(totalsOf(counters)); rise > 0 {
-		return tx.hit(&model.Hit{Target: t, Cost: rise})
-	}
-	err = tx.makeLevel(t, counters, level, instant)
-	return tx.judge(t, counters, 0), err
-}
-
-// makeLevel makes what is held a level. If neither the level nor the generation of the values changes,
-// makeLevel writes nothing. Errors: those of addLevel.
+// makeLevel sets the level. If neither the level nor the generation of the values changes, makeLevel writes
+// nothing. Errors: those of addLevel.
 func (tx *transaction) makeLevel(t *model.Target, counters []*lockedRow, level, instant int64) error {
 	rise := level - t.Held(totalsOf(counters))
 	if rise == 0 && model.NextGeneration(generationsOf(counters)) == counters[0].generation {
@@ -53,7 +19,7 @@ func (tx *transaction) makeLevel(t *model.Target, counters []*lockedRow, level, 
 	return tx.addLevel(t, counters, rise, instant)
 }
 
-// lower takes up to so many units off what is held, and returns how many.
+// lower subtracts at most the given units from the level, and returns the number of subtracted units.
 func (tx *transaction) lower(t *model.Target, counters []*lockedRow, units, instant int64) (int64, error) {
 	units = min(units, t.Held(totalsOf(counters)))
 	if units <= 0 {
@@ -62,7 +28,7 @@ func (tx *transaction) lower(t *model.Target, counters []*lockedRow, units, inst
 	return units, tx.addLevel(t, counters, -units, instant)
 }
 
-// addLevel adds units to what is held from an instant on; units below 0 are taken off. Errors:
+// addLevel adds units to the level from an instant on, or subtracts them if units is negative. Errors:
 // *ManyValuesError and *TooHighError.
 func (tx *transaction) addLevel(t *model.Target, counters []*lockedRow, units, instant int64) error {
 	own := counters[0]
@@ -85,14 +51,14 @@ func (tx *transaction) addLevel(t *model.Target, counters []*lockedRow, units, i
 		c.At, c.freed = instant, c.freed || units < 0
 		c.touch()
 	}
-	if units != 0 { // else only the generation has changed
+	if units != 0 { // otherwise only the generation has changed
 		tx.levels[own.key] = level{instant, own.total}
 	}
 	tx.showLevels(t, counters)
 	return nil
 }
 
-// showLevels has the rows of a level meter's target say what is held.
+// showLevels sets the states of the rows of a level meter's target to the levels.
 func (tx *transaction) showLevels(t *model.Target, counters []*lockedRow) {
 	rows := rowsOf(counters)
 	t.Levels(rows, totalsOf(counters))
@@ -101,7 +67,7 @@ func (tx *transaction) showLevels(t *model.Target, counters []*lockedRow) {
 	}
 }
 
-// totalsOf returns what the counters of a level meter's target hold.
+// totalsOf returns the levels of the counters of a level meter's target.
 func totalsOf(counters []*lockedRow) []int64 {
 	totals := make([]int64, len(counters))
 	for i, c := range counters {
@@ -118,26 +84,13 @@ func generationsOf(counters []*lockedRow) []int64 {
 	return generations
 }
 
-// level is what a meter holds from an instant on, µs.
+// level is the level of a meter from an instant on, µs.
 type level struct{ at, units int64 }
 
-// changedLevels are the own counters whose levels changed, in the order of their rows.
-func (tx *transaction) changedLevels() []model.CounterKey {
-	return slices.SortedFunc(maps.Keys(tx.levels), model.CompareKeys)
-}
-
-func (tx *transaction) encodeLevels(p *session.Params, keys []model.CounterKey) {
-	hours, units := make(hourColumns, len(keys)), make([]int64, len(keys))
-	for i, k := range keys {
-		hours[i], units[i] = model.HourKey{Customer: k.Customer, Meter: k.Meter, Hour: tx.levels[k].at}, tx.levels[k].units
-	}
-	hours.encode(p)
-	p.Int8(units)
-}
-
-// levelsSQL writes what is held from an instant on. Of several changes at one instant only the last one
-// counts. Who holds the own counter's row writes them, and no instant is before the last one's.
-// integral is what was held before, in units · µs. $1–$4 shard, customer, meter and instant, $5 units.
+// levelsSQL writes levels from an instant on. If the level changes several times at one instant, only the last
+// change counts. Levels are written under the lock of the own counter's row, and no instant is before the previous
+// instant. integral is the integral of the level before the instant, in units · µs. The parameters are $1–$4
+// shard, customer, meter and instant, and $5 units.
 const levelsSQL = `
 INSERT INTO levels (shard, customer, meter, at, level, integral)
 SELECT i.shard, i.customer, i.meter, i.at, i.level, coalesce(p.integral + p.level::numeric * (i.at - p.at), 0)

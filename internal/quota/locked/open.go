@@ -9,11 +9,11 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// open returns the counters of a target's counters, and the instant at which hits on them are
-// judged. Holds that have expired by then are given back. A missing row of an attribute's value
-// counts as untouched; a charge makes the row.
+// open returns the locked rows of a target's counters, and the instant at which hits on them are judged. It
+// removes the holds that have expired by then. A missing row of an attribute value counts as untouched, and a
+// charge creates the row.
 //
-// Errors: errMissingLock, errMissingRow, errHeldRow, errMissingNumber, errMissingHour, *model.StaleError;
+// Errors: errMissingLock, errMissingRow, errHeldRow, errMissingNumber, errMissingHour, *model.StaleError, and
 // session.ErrInternal for a row that cannot be read.
 func (tx *transaction) open(t *model.Target) (counters []*lockedRow, instant int64, err error) {
 	if counters, instant, err = tx.take(t); err == nil {
@@ -29,14 +29,14 @@ func (tx *transaction) open(t *model.Target) (counters []*lockedRow, instant int
 	return counters, instant, nil
 }
 
-// admit is open for hits and reservations: a target that is barred at their instant admits none.
-// Errors are also what it is barred by.
+// admit is open for hits and reservations. If the target is barred at their instant, admit returns the reason as
+// an error.
 func (tx *transaction) admit(t *model.Target) (counters []*lockedRow, instant int64, err error) {
 	counters, instant, err = tx.take(t)
 	switch {
 	case err == nil:
 		err = cmp.Or(t.Over(instant), t.Barred(instant))
-	case errors.Is(err, errMissingRow): // no row is made for what is refused
+	case errors.Is(err, errMissingRow): // no row is created for a refused hit
 		err = cmp.Or(t.Barred(t.Instant(tx.now)), err)
 	}
 	if err != nil {
@@ -49,13 +49,13 @@ func (tx *transaction) admit(t *model.Target) (counters []*lockedRow, instant in
 	return counters, instant, nil
 }
 
-// judge says what locked rows decide for a cost now, and charges nothing.
+// judge decides a cost now on locked rows, and charges nothing.
 func (tx *transaction) judge(t *model.Target, counters []*lockedRow, cost int64) model.Decision {
 	return model.Judge(t, rowsOf(counters), t.Instant(tx.now), cost)
 }
 
-// openAny is open without the check that the target's overrides are still in force, for operations
-// that judge no cost.
+// openAny is open without the check that the target's overrides are still in force. It serves operations that
+// judge no cost.
 func (tx *transaction) openAny(t *model.Target) (counters []*lockedRow, err error) {
 	counters, instant, err := tx.take(t)
 	if err == nil {
@@ -64,7 +64,7 @@ func (tx *transaction) openAny(t *model.Target) (counters []*lockedRow, err erro
 	return counters, err
 }
 
-// take finds and checks the locked rows of a target's counters.
+// take returns and checks the locked rows of a target's counters.
 func (tx *transaction) take(t *model.Target) (counters []*lockedRow, instant int64, err error) {
 	if tx.node.Outdated(t) {
 		return nil, 0, &model.StaleError{}
@@ -80,7 +80,7 @@ func (tx *transaction) take(t *model.Target) (counters []*lockedRow, instant int
 			return nil, 0, errMissingLock
 		case c.held:
 			return nil, 0, errHeldRow
-		case !c.there && i == 0: // the own row must be there: it remembers the change number for values' rows, too
+		case !c.there && i == 0: // the own row must exist, because it also stores the change number for the rows of values
 			return nil, 0, errMissingRow
 		}
 		if err := tx.overtaken(t, c.Change); err != nil {
@@ -94,9 +94,9 @@ func (tx *transaction) take(t *model.Target) (counters []*lockedRow, instant int
 	return counters, instant, nil
 }
 
-// overtaken reports whether a newer change than the target's may concern a counter whose row has a
-// change number. If the database has no such change, history went back, or the number was written
-// by hand. Then the target counts if it is right as of the newest change that there is.
+// overtaken reports whether a change that is newer than the target may concern a counter. change is the change
+// number of the counter's row. If the database has no such change, its history went back, or the number was
+// written by hand. In that case the target counts if it is correct as of the newest change in the database.
 //
 // Errors: errMissingNumber and *model.StaleError.
 func (tx *transaction) overtaken(t *model.Target, change int64) error {
@@ -112,12 +112,11 @@ func (tx *transaction) overtaken(t *model.Target, change int64) error {
 	return nil
 }
 
-// begin has the rows fit the target, gives back what has expired of the holds, and has the rows remember the
-// target's change.
+// begin makes the rows fit the target, removes expired holds, and sets the rows' change number to the target's.
 func (tx *transaction) begin(t *model.Target, counters []*lockedRow, instant int64) {
 	counters[0].target = t.Base()
 	for i, c := range counters {
-		if moved, changed := t.Settle(i, &c.Row, instant); moved { // also of a row that is made in this transaction
+		if moved, changed := t.Settle(i, &c.Row, instant); moved { // also for a row that is created in this transaction
 			c.touch()
 		} else if changed && c.there {
 			c.dirty = true
@@ -137,8 +136,8 @@ func (tx *transaction) begin(t *model.Target, counters []*lockedRow, instant int
 	tx.watch(t, counters[0], instant)
 }
 
-// countCap has a customer's own counter say what is booked in the period of the target's cap. Errors:
-// errMissingHour.
+// countCap adds the units booked in the period of the target's cap to the state of the customer's own counter.
+// Errors: errMissingHour.
 func (tx *transaction) countCap(t *model.Target, own *lockedRow) error {
 	if !t.Uncounted(own.State) {
 		return nil
@@ -156,7 +155,8 @@ func (tx *transaction) countCap(t *model.Target, own *lockedRow) error {
 	return nil
 }
 
-// moveCap moves a cap with units that no charge has booked in an hour, below 0 taken off.
+// moveCap adds units that were booked in an hour without a charge to a cap, or subtracts them if units is
+// negative.
 func (tx *transaction) moveCap(own *lockedRow, hour, units int64) {
 	state, moved := model.MoveCap(own.State, hour, units)
 	if moved {
@@ -165,8 +165,8 @@ func (tx *transaction) moveCap(own *lockedRow, hour, units int64) {
 	}
 }
 
-// check makes sure of a row that was read, for an operation on a target. A row that cannot be read
-// is the fault of its own operations only, and the log names it. Errors: session.ErrInternal.
+// check verifies a row that was read, for an operation on a target. A row that cannot be read affects only its own
+// operations, and check logs the row. Errors: session.ErrInternal.
 func (tx *transaction) check(t *model.Target, c *lockedRow) error {
 	if c.sound == t.Base() {
 		return nil
@@ -187,8 +187,7 @@ func (tx *transaction) check(t *model.Target, c *lockedRow) error {
 	return fmt.Errorf("%w: %w", session.ErrInternal, err)
 }
 
-// expire takes the holds that have expired at an instant off the counter of a target's i-th
-// counter.
+// expire removes the holds that have expired at an instant from a target's i-th counter.
 func (tx *transaction) expire(t *model.Target, i int, c *lockedRow, instant int64) {
 	for _, h := range t.Expire(i, &c.Row, instant) {
 		tx.closed = append(tx.closed, heldBy{c.key, h})

@@ -11,45 +11,45 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Operation is one entry of a worker's queue. It is either one caller's operation or a group. A group
-// is plain hits that a lane has handed over, each with a caller of its own.
+// Operation is one entry of a worker's queue. It is either one caller's operation or a group. A group contains
+// plain hits that a lane has handed over, and each of these hits has its own caller.
 type Operation struct {
-	*queue.Ticket // of the one caller; nil for a group
+	*queue.Ticket // the ticket of the single caller; nil for a group
 	from          queue.SenderID
-	hits          []*queue.Hit       // of a group; nil for one caller's operation
-	targets       []*model.Target    // later hits on these targets follow the operation
+	hits          []*queue.Hit       // the hits of a group; nil for one caller's operation
+	targets       []*model.Target    // targets whose later hits must follow the operation
 	keys          []model.CounterKey // counters to be locked
-	own           []receiptKey       // ids of the operation itself
-	others        []receiptKey       // other ids whose receipts it needs
-	// repeatable: all of the operation has ids. So it may be sent again when its outcome is
+	own           []receiptKey       // the ids of the operation itself
+	others        []receiptKey       // other ids whose receipts the operation needs
+	// repeatable means that all parts of the operation have ids, so it may be sent again if its outcome is
 	// unknown.
 	repeatable bool
-	hasty      bool // its caller waits no longer than its deadline
-	// do does the operation on the locked rows and sets its result. With an error, do has changed
-	// nothing, and may be called again.
+	hasty      bool // the caller waits no longer than its deadline
+	// do applies the operation to the locked rows and sets its result. If do returns an error, it has changed
+	// nothing and may be called again.
 	do     func(*transaction) error
 	failed func(error) // sets an error as the result; nil for a group
-	// target and refused are what the memory of refusals learns from the operation.
+	// target and refused are the input for the memory of refusals.
 	target  *model.Target
 	refused bool
 
-	// What earlier transactions have left for the next one.
-	tries    int      // how often it was done in vain
-	cuts     int      // how often its connection broke
-	insert   bool     // the own rows of its customers have to be inserted
-	hours    []*hours // finished hours to be read
-	numbered bool     // the number of the newest change is to be read
-	alone    bool     // it needs a transaction without other customers
-	single   bool     // it needs a transaction of its own
-	doErr    error    // what do returned last
-	again    bool     // it goes into the next transaction
+	// The following fields are set by earlier transactions for the next transaction.
+	tries    int      // the number of failed tries
+	cuts     int      // the number of times that the connection broke
+	insert   bool     // the own rows of the operation's customers must be inserted
+	hours    []*hours // the finished hours to be read
+	numbered bool     // the number of the newest change must be read
+	alone    bool     // the operation needs a transaction without other customers
+	single   bool     // the operation needs a transaction of its own
+	doErr    error    // the last result of do
+	again    bool     // the operation runs again in the next transaction
 
-	waited  atomic.Bool // somebody held its counters for long
-	unknown atomic.Bool // an earlier transaction's outcome was lost: it may have been done
+	waited  atomic.Bool // another transaction held the locks of the counters for long
+	unknown atomic.Bool // the outcome of an earlier transaction was lost, so the operation may have been done
 }
 
-// hours are the finished hours of a customer's own counter in [from, to). Once they were read,
-// they have the hours' units and the sums of the hours' adjustments.
+// hours contains the finished hours of a customer's own counter in [from, to). After they have been read, it
+// contains the units of the hours and the sums of their adjustments.
 type hours struct {
 	counter  model.CounterKey
 	from, to int64
@@ -57,14 +57,14 @@ type hours struct {
 	adjusted map[int64]int64
 }
 
-// lock adds counters to be locked.
+// lock adds counters that must be locked.
 func (o *Operation) lock(keys ...model.CounterKey) {
 	o.keys = append(o.keys, keys...)
 	slices.SortFunc(o.keys, model.CompareKeys)
 	o.keys = slices.Compact(o.keys)
 }
 
-// identify adds an ID of the operation; without one it is not repeatable.
+// identify adds an ID of the operation. Without an ID, the operation is not repeatable.
 func (o *Operation) identify(customer int64, id model.ID) {
 	if !id.Given() {
 		o.repeatable = false
@@ -76,7 +76,7 @@ func (o *Operation) identify(customer int64, id model.ID) {
 	}
 }
 
-// newOperation is a sender's operation on a target's counters, which may have an ID.
+// newOperation returns a sender's operation on a target's counters. The operation may have an ID.
 func (w *Worker) newOperation(from queue.SenderID, t *model.Target, id model.ID) *Operation {
 	ticket := queue.NewTicket(&w.Session)
 	o := &Operation{Ticket: &ticket, from: from, targets: []*model.Target{t.Base()}, target: t, repeatable: true}
@@ -85,7 +85,7 @@ func (w *Worker) newOperation(from queue.SenderID, t *model.Target, id model.ID)
 	return o
 }
 
-// NewGroup is a group of plain hits of one sender on a target's counters.
+// NewGroup returns a group of plain hits of one sender on a target's counters.
 func NewGroup(t *model.Target, hits []*queue.Hit) *Operation {
 	o := &Operation{hits: hits, from: hits[0].From, targets: []*model.Target{t.Base()}, target: t}
 	o.keys = t.Keys()
@@ -124,7 +124,8 @@ func (o *Operation) decide(tx *transaction) error {
 	return nil
 }
 
-// join adds the hits of a later group on the same counters.
+// join adds the hits of a later group on the same counters. It returns false, and changes nothing, if the groups
+// must remain separate.
 func (o *Operation) join(later *Operation) bool {
 	if later.tries > 0 || o.tries > 0 || later.alone || o.alone || later.single || o.single || len(o.hits)+len(later.hits) > queue.MaxBatch {
 		return false
@@ -133,8 +134,8 @@ func (o *Operation) join(later *Operation) bool {
 	return true
 }
 
-// goesWith reports whether two operations may be in one transaction. An operation that must go
-// alone goes only with such operations of the same customer, if both have one customer each.
+// goesWith reports whether two operations may share a transaction. An operation that must be isolated shares it
+// only with such operations of the same customer, if both operations have one customer each.
 func (o *Operation) goesWith(other *Operation) bool {
 	if o.alone != other.alone || o.single || other.single {
 		return false
@@ -144,14 +145,14 @@ func (o *Operation) goesWith(other *Operation) bool {
 	return !o.alone || single && alike && customer == theirs
 }
 
-// customer is the first one whose counters it is on; single says that there is no other.
+// customer returns the first customer whose counters the operation concerns. single reports that there is no other
+// customer.
 func (o *Operation) customer() (customer int64, single bool) {
 	first, last := o.keys[0].Customer, o.keys[len(o.keys)-1].Customer
 	return first, first == last
 }
 
-// Take moves what is queued into a transaction; requeue moves it back, unless its callers
-// left.
+// Take moves a queued operation into a transaction. requeue moves it back, unless its callers have left.
 func (o *Operation) Take() bool    { return o.each((*queue.Ticket).Take) }
 func (o *Operation) requeue() bool { return o.each((*queue.Ticket).Requeue) }
 
@@ -169,11 +170,11 @@ func (o *Operation) Sender() queue.SenderID { return o.from }
 // Hits implements queue.Item.
 func (o *Operation) Hits() int { return max(1, len(o.hits)) }
 
-// Rows implements queue.Item: those that it locks or reads by their keys, about.
+// Rows implements queue.Item. It returns the approximate number of rows that the operation locks or reads by key.
 func (o *Operation) Rows() int { return max(len(o.keys), len(o.own)) }
 
-// outcome is the error that the caller is told. If an earlier outcome was lost, an error that
-// says that nothing was done becomes ErrOutcomeUnknown.
+// outcome returns the error for the caller. If an earlier outcome was lost, an error that reports that nothing was
+// done becomes ErrOutcomeUnknown.
 func (o *Operation) outcome(err error) error {
 	if !o.unknown.Load() {
 		return err
@@ -186,7 +187,7 @@ func (o *Operation) outcome(err error) error {
 	return err
 }
 
-// Finish hands the result out.
+// Finish delivers the result to the callers.
 func (o *Operation) Finish(err error) {
 	err = o.outcome(err)
 	for _, h := range o.hits {

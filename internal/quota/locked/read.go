@@ -11,8 +11,8 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// read locks and reads what the operations of a batch need: the counters, what is there of
-// their receipts, and where a counter says that it has them, its holds.
+// read locks and reads the data that the operations of a batch need: the counters, the existing receipts, and the
+// holds of counters that have holds.
 func (w *Worker) read(pipe *session.Pipeline, batch []*Operation, now int64) (*transaction, error) {
 	tx := &transaction{
 		node: w.node, now: now, counters: make(map[model.CounterKey]*lockedRow), receipts: make(map[receiptKey]*receipt),
@@ -43,7 +43,7 @@ func (w *Worker) read(pipe *session.Pipeline, batch []*Operation, now int64) (*t
 	due := make(map[model.CounterKey]bool)
 	tx.skipsLocked = w.SkipsLocked()
 	w.lock(pipe, tx, sorted(owns, model.CompareKeys), due)
-	w.lock(pipe, tx, sorted(values, model.CompareKeys), due) // who holds the own row writes them
+	w.lock(pipe, tx, sorted(values, model.CompareKeys), due) // the rows of values are written under the lock of the own row
 	if numbered {
 		pipe.Ask(ReadNewest, nil, func(r *pgconn.ResultReader) (err error) {
 			for r.NextRow() {
@@ -69,8 +69,8 @@ func (w *Worker) read(pipe *session.Pipeline, batch []*Operation, now int64) (*t
 	return tx, pipe.Answers()
 }
 
-// lock locks and reads rows. With SKIP LOCKED it waits for none: a row that is there and that it
-// could not lock is held.
+// lock locks and reads rows. With SKIP LOCKED it does not wait, so another transaction holds the lock of a row
+// that exists but could not be locked.
 func (w *Worker) lock(pipe *session.Pipeline, tx *transaction, keys []model.CounterKey, due map[model.CounterKey]bool) {
 	if len(keys) == 0 {
 		return
@@ -95,8 +95,8 @@ func (w *Worker) lock(pipe *session.Pipeline, tx *transaction, keys []model.Coun
 	})
 }
 
-// askHours asks for finished hours. For each counter it asks for one span that has all hours that
-// operations need.
+// askHours requests finished hours. For each counter, it requests one span that contains all hours that operations
+// need.
 func (w *Worker) askHours(pipe *session.Pipeline, tx *transaction, asked []*hours) {
 	tx.hours = make(map[model.CounterKey]*hours)
 	for _, h := range asked {
@@ -129,13 +129,13 @@ func (w *Worker) askHours(pipe *session.Pipeline, tx *transaction, asked []*hour
 	})
 }
 
-// sorted sorts and takes out what is there twice.
+// sorted sorts a list and removes duplicates.
 func sorted[T comparable](list []T, compare func(a, b T) int) []T {
 	slices.SortFunc(list, compare)
 	return slices.Compact(list)
 }
 
-// encode fills the parameters of a statement, which are sent before the next one's are.
+// encode sets the parameters of a statement. They are sent before the parameters of the next statement are set.
 func (w *Worker) encode(fill func(*session.Params)) [][]byte {
 	w.params.Reset()
 	fill(&w.params)
@@ -186,7 +186,7 @@ func (tx *transaction) readReceipts(r *pgconn.ResultReader, ids []receiptKey) er
 			return err
 		}
 		found.slot, found.meter, found.state = int16(slot), int32(meter), int16(state)
-		// One that cannot be read is the fault of its own operations only.
+		// A receipt that cannot be read affects only its own operations.
 		found.receiptBody, found.bad = decodeBody(cols[7])
 		tx.receipts[ids[n]] = found
 		return nil

@@ -11,21 +11,21 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// receipt is what is kept of an operation that was done under an id.
+// receipt is the record of an operation that was done under an id.
 type receipt struct {
 	receiptKey
 	payload  int64
-	at       int64 // instant of the charge, by the customer's clock, µs
-	cost     int64 // units charged
-	returned int64 // of these, units given back
+	at       int64 // the instant of the charge, by the customer's clock, µs
+	cost     int64 // the charged units
+	returned int64 // the part of these units that was refunded
 	meter    int32
 	state    int16
 	receiptBody
 
-	bad     error // why the body cannot be read: of a newer version, or damaged
-	slot    int16 // the table that the receipt is in
-	fresh   bool  // it is in no table yet
-	changed bool  // it is to be written again
+	bad     error // the reason why the body cannot be read: it has a newer version, or is damaged
+	slot    int16 // the table that contains the receipt
+	fresh   bool  // the receipt is not in a table yet
+	changed bool  // the receipt must be written again
 }
 
 type receiptKey struct {
@@ -33,7 +33,7 @@ type receiptKey struct {
 	key      [16]byte
 }
 
-// The states of a receipt; the last three are a reservation's.
+// The states of a receipt. The last three are states of a reservation.
 const (
 	receiptDone      = 0
 	receiptOpen      = 1
@@ -41,19 +41,19 @@ const (
 	receiptReleased  = 3
 )
 
-// receiptBody is what is kept as bytes.
+// receiptBody is the part of a receipt that is stored as bytes.
 type receiptBody struct {
-	hour     int64           // start of the hour that the units were booked in, µs
-	expires  int64           // of a reservation, µs
-	reserved int64           // of a reservation: units
-	late     bool            // a reservation was committed when it had expired
-	charged  []model.Charged // the limits that were charged, one element a counter; nil: nothing was
-	views    []model.View    // what the answer said of each limit
-	settled  []model.View    // of a settled reservation: what the answer to that said of each limit
-	doneAt   int64           // of a settled reservation: that answer's At
+	hour     int64           // the start of the hour in which the units were booked, µs
+	expires  int64           // the expiry of a reservation, µs
+	reserved int64           // the reserved units of a reservation
+	late     bool            // a reservation was committed after it had expired
+	charged  []model.Charged // the charged limits, one element for each counter; nil: nothing was charged
+	views    []model.View    // the response's view of each limit
+	settled  []model.View    // of a settled reservation: the view of each limit in the response to that request
+	doneAt   int64           // of a settled reservation: the At of that response
 }
 
-// attributes are the attributes and values of the counters that were charged.
+// attributes returns the attributes and values of the charged counters.
 func (b *receiptBody) attributes() map[string]string {
 	attributes := make(map[string]string)
 	for _, c := range b.charged {
@@ -64,8 +64,8 @@ func (b *receiptBody) attributes() map[string]string {
 	return attributes
 }
 
-// AttributesOf are the attributes and values of the counters that a stored receipt was charged to.
-// They are nil where this version cannot read the receipt.
+// AttributesOf returns the attributes and values of the counters that a stored receipt was charged to, or nil if
+// this version cannot read the receipt.
 func AttributesOf(body []byte) map[string]string {
 	b, err := decodeBody(body)
 	if err != nil {
@@ -74,16 +74,16 @@ func AttributesOf(body []byte) map[string]string {
 	return b.attributes()
 }
 
-// replay is the decision that a receipt was given for.
+// replay returns the stored decision of a receipt.
 func (r *receipt) replay(t *model.Target) model.Decision {
 	return model.Replayed(t, r.at, r.cost, r.views)
 }
 
-// bodyVersion begins a body. A change of what follows is another version, and the ones
-// before it stay readable for as long as ids are kept.
+// bodyVersion is the first byte of a body. A change of the format requires another version, and earlier versions
+// stay readable for as long as ids are kept.
 const bodyVersion = 1
 
-// encode appends the body: integers as varints, strings and lists after their length.
+// encode appends the body. Integers are varints, and strings and lists follow their length.
 func (b *receiptBody) encode(dst []byte) []byte {
 	dst = append(dst, bodyVersion)
 	late := int64(0)
@@ -107,8 +107,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendVarint(dst, int64(len(s))), s...)
 }
 
-// appendViews appends what an answer said, with what it takes to say it again when the
-// plan is another.
+// appendViews appends the views of a response, with all data that is needed to replay the response under another
+// plan.
 func appendViews(dst []byte, views []model.View) []byte {
 	dst = binary.AppendVarint(dst, int64(len(views)))
 	for _, v := range views {
@@ -130,7 +130,7 @@ func appendViews(dst []byte, views []model.View) []byte {
 
 var errBadBody = errors.New("a receipt's body cannot be read")
 
-// decodeBody reads what encode wrote.
+// decodeBody reads the output of encode.
 func decodeBody(b []byte) (body receiptBody, err error) {
 	if len(b) == 0 || b[0] != bodyVersion {
 		return body, errBadBody
@@ -152,7 +152,7 @@ func decodeBody(b []byte) (body receiptBody, err error) {
 	return body, nil
 }
 
-// bodyReader reads a body; bad says that it was none.
+// bodyReader reads a body. bad reports that the body is malformed.
 type bodyReader struct {
 	rest []byte
 	bad  bool
@@ -168,7 +168,7 @@ func (r *bodyReader) int() int64 {
 	return v
 }
 
-// len is a length: of no more elements than there are bytes.
+// len returns a length, which cannot exceed the number of remaining bytes.
 func (r *bodyReader) len() int {
 	n := r.int()
 	if n < 0 || n > int64(len(r.rest)) {
@@ -203,7 +203,7 @@ func compareIDs(a, b receiptKey) int {
 	return cmp.Or(cmp.Compare(model.Shard(a.customer), model.Shard(b.customer)), cmp.Compare(a.customer, b.customer), bytes.Compare(a.key[:], b.key[:]))
 }
 
-// idColumns are receipts' keys as the statements take them.
+// idColumns contains receipts' keys in the form that the statements require.
 type idColumns []receiptKey
 
 func (c idColumns) encode(p *session.Params) {

@@ -11,26 +11,26 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Refund is units to be given back.
+// Refund specifies units to be refunded.
 type Refund struct {
-	Target *model.Target // of the customer's meter, for the attributes of the refund
+	Target *model.Target // the target of the customer's meter with the attributes of the refund
 	Cost   int64         // 1 … MaxNumber
-	// Hit is the id, with its kind, of the hit that was charged the units. They go back to the
-	// windows that this hit was charged to. Zero: they go back to the present windows.
+	// Hit is the id, with its kind, of the hit that was charged the units. The units return to the windows that
+	// this hit was charged to. If Hit is zero, the units return to the present windows.
 	Hit model.ID
 	ID  model.ID // required
 }
 
-// Refunded is what a refund did.
+// Refunded is the result of a refund.
 type Refunded struct {
-	// Decision is that of a look after the refund: At, and what each limit says.
+	// Decision is the decision of a dry run after the refund: At and the view of each limit.
 	model.Decision
-	// Units is the number of units by which usage fell. It is at most what the hit had left of its
-	// charge. Without a hit it is at most what the billing period had: limits may get more back.
+	// Units is the number of units by which usage fell. It is at most the unrefunded rest of the hit's charge.
+	// Without a hit, it is at most the usage of the billing period, but limits may regain more units.
 	Units int64
 }
 
-// Refund gives units back. Usage falls by as much as was booked.
+// Refund refunds units. Usage falls by at most the units that were booked.
 //
 // Errors: ErrOtherPayload, ErrUnderWay, ErrUnknownHit, and those of Decide.
 func (w *Worker) Refund(ctx context.Context, from queue.SenderID, r Refund) (Refunded, error) {
@@ -39,7 +39,7 @@ func (w *Worker) Refund(ctx context.Context, from queue.SenderID, r Refund) (Ref
 	if r.Hit.Given() {
 		o.others = append(o.others, receiptKey{own.Customer, r.Hit.Key})
 	}
-	if !r.Hit.Given() && !r.Target.Level { // it needs the hours of the period
+	if !r.Hit.Given() && !r.Target.Level { // the refund needs the hours of the period
 		now, err := w.node.Now(ctx)
 		if err != nil {
 			return Refunded{}, session.Unreached(err)
@@ -50,7 +50,7 @@ func (w *Worker) Refund(ctx context.Context, from queue.SenderID, r Refund) (Ref
 	return submit(w, o, func(tx *transaction) (Refunded, error) { return tx.refund(&r) }).result(ctx)
 }
 
-// refund gives units back.
+// refund refunds units.
 func (tx *transaction) refund(r *Refund) (out Refunded, err error) {
 	t := r.Target
 	customer := t.Counters[0].Key.Customer
@@ -66,7 +66,7 @@ func (tx *transaction) refund(r *Refund) (out Refunded, err error) {
 	}
 	var hit *receipt
 	if r.Hit.Given() {
-		// Whatever was asked for under the hit's id.
+		// The payload of the hit's id does not matter.
 		if hit, err = tx.receipt(customer, r.Hit.Key); err != nil {
 			return out, err
 		}
@@ -103,8 +103,7 @@ func (tx *transaction) refund(r *Refund) (out Refunded, err error) {
 	return out, nil
 }
 
-// targetOf is a target with the counters that a receipt's charge was made to. All of them
-// must be locked.
+// targetOf returns a target with the counters that a receipt was charged to. All of these counters must be locked.
 func (tx *transaction) targetOf(t *model.Target, r *receipt) (*model.Target, error) {
 	t = t.Base().For(r.attributes())
 	missing := false
@@ -127,9 +126,9 @@ func (tx *transaction) targetOf(t *model.Target, r *receipt) (*model.Target, err
 	return t, nil
 }
 
-// refundHit gives back units that a hit was charged. It gives back no more than the hit has left.
-// While the hit's period runs, it gives back no more than the hit's hour has, either: refunds
-// without a hit may have taken some of that hour. Later the refund is an adjustment of that hour.
+// refundHit refunds units of a hit. It refunds at most the unrefunded rest of the hit. While the hit's period
+// runs, it also refunds at most the units of the hit's hour, because refunds without a hit may have subtracted
+// some of them. After the period, the refund is an adjustment of that hour.
 func (tx *transaction) refundHit(t *model.Target, hit *receipt, r *Refund, instant int64) (units int64, err error) {
 	own := tx.counters[t.Counters[0].Key]
 	hour, _ := t.RunningHour(instant)
@@ -160,8 +159,8 @@ func (tx *transaction) refundHit(t *model.Target, hit *receipt, r *Refund, insta
 	return units, nil
 }
 
-// giveBackCharged gives units back to all limits that a receipt's charge was made to. A
-// counter that is gone by now is untouched.
+// giveBackCharged returns units to all limits that a receipt was charged to. A counter that no longer exists
+// counts as untouched.
 func (tx *transaction) giveBackCharged(t *model.Target, r *receipt, units int64) {
 	for _, charged := range r.charged {
 		c := tx.counters[t.Sibling(charged.Attribute)]
@@ -171,7 +170,7 @@ func (tx *transaction) giveBackCharged(t *model.Target, r *receipt, units int64)
 	}
 }
 
-// takeOff takes units off the usage of an hour, and off what was charged in all.
+// takeOff subtracts units from the usage of an hour and from the counter's total.
 func (tx *transaction) takeOff(own *lockedRow, hour, units int64) {
 	own.total -= units
 	tx.moveCap(own, hour, -units)
@@ -185,9 +184,9 @@ func (tx *transaction) takeOff(own *lockedRow, hour, units int64) {
 	own.touch()
 }
 
-// refundPresent gives units back to the windows that run now, and takes as many off the usage of
-// the running billing period, the newest hours first. Each gives up no more than it has. taken is the
-// number of units by which usage fell.
+// refundPresent returns units to the windows that run now, and subtracts the same number from the usage of the
+// running billing period, the newest hours first. Each window and hour loses at most the units that it has. taken
+// is the number of units by which usage fell.
 func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *Refund, instant int64) (taken int64, err error) {
 	own := counters[0]
 	hour, _ := t.RunningHour(instant)
@@ -200,18 +199,18 @@ func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *
 	before := model.Judge(t, rowsOf(counters), instant, 0)
 	for i := range t.NumLimits() {
 		if t.LimitAt(i).IsCap() {
-			continue // it moves with usage
+			continue // a cap changes with usage
 		}
-		// What is reserved was not used.
+		// Reserved units are not used.
 		c, free := counters[t.CounterOf(i)], min(r.Cost, before.Unreserved(i))
 		tx.giveBack(t, c, []int64{t.Identity(i, c.At)}, model.Present, free)
 	}
 	for _, c := range counters {
-		for _, left := range c.Unreserved() { // of limits that the plan has no more
+		for _, left := range c.Unreserved() { // buckets of limits that the plan no longer has
 			tx.giveBack(t, c, []int64{left.ID}, model.Present, min(r.Cost, left.Units))
 		}
 	}
-	// Adjustments are usage, too.
+	// Adjustments count as usage, too.
 	most := tx.adjustedIn(own, start, end)
 	for _, units := range booked {
 		most += units

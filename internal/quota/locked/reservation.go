@@ -8,22 +8,23 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// ReservationID names a reservation.
+// ReservationID identifies a reservation.
 type ReservationID struct {
 	Customer int64
 	Meter    int32
 	key      [16]byte
 }
 
-// NewReservationID is the id of the reservation of a customer on a meter whose receipt has a key.
+// NewReservationID returns the id of a customer's reservation on a meter. key is the key of the reservation's
+// receipt.
 func NewReservationID(customer int64, meter int32, key [16]byte) ReservationID {
 	return ReservationID{customer, meter, key}
 }
 
-// Key is that of the reservation's receipt, and of its holds.
+// Key returns the key of the reservation's receipt and holds.
 func (r ReservationID) Key() [16]byte { return r.key }
 
-// reservationPrefix begins the text of a ReservationID.
+// reservationPrefix is the beginning of the text of a ReservationID.
 const reservationPrefix = "rsv_"
 
 func (r ReservationID) String() string {
@@ -32,7 +33,7 @@ func (r ReservationID) String() string {
 	return reservationPrefix + base64.RawURLEncoding.EncodeToString(append(b, r.key[:]...))
 }
 
-// ParseReservationID reads the text of one; ok is false for any other.
+// ParseReservationID parses the text of a ReservationID. ok is false for any other text.
 func ParseReservationID(s string) (r ReservationID, ok bool) {
 	text, ok := strings.CutPrefix(s, reservationPrefix)
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -44,16 +45,16 @@ func ParseReservationID(s string) (r ReservationID, ok bool) {
 	return r, true
 }
 
-// Reservation is the outcome of Reserve. Unless Allowed nothing was reserved.
+// Reservation is the result of Reserve. If Allowed is false, nothing was reserved.
 type Reservation struct {
 	model.Decision
 	ID        ReservationID
 	ExpiresAt int64 // µs since the Unix epoch, by the customer's clock
 }
 
-// Settled is the outcome of Commit and Release.
+// Settled is the result of Commit and Release.
 type Settled struct {
-	model.Decision       // as of afterwards: At, and what each limit says
-	Reserved       int64 // units that had been reserved
-	Late           bool  // the reservation had expired; a commit then charges all of the cost now
+	model.Decision       // the state afterwards: At and the view of each limit
+	Reserved       int64 // the units that had been reserved
+	Late           bool  // the reservation had expired; in that case a commit charges the whole cost now
 }

@@ -7,9 +7,9 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// Reserve charges cost (1 … MaxNumber) to all limits, concurrency limits too. The charge stays
-// until the reservation is committed or released, or until ttl µs have passed. A concurrency
-// limit's own ttl bounds ttl. Reserve books no usage.
+// Reserve charges cost (1 … MaxNumber) to all limits, including concurrency limits. The charge stays until the
+// reservation is committed or released, or until ttl µs have passed. The ttl of a concurrency limit bounds ttl.
+// Reserve books no usage.
 //
 // Errors: ErrOtherPayload, ErrUnderWay, ErrManyReservations, and those of Decide.
 func (w *Worker) Reserve(ctx context.Context, from queue.SenderID, t *model.Target, cost, ttl int64, id model.ID) (Reservation, error) {
@@ -24,8 +24,8 @@ func (w *Worker) Reserve(ctx context.Context, from queue.SenderID, t *model.Targ
 	}).result(ctx)
 }
 
-// Expire takes expired holds off a target's counters. Every operation on a counter does that
-// anyway; Expire is for counters without operations. Errors: those of Decide.
+// Expire removes expired holds from a target's counters. Because every operation on a counter does so anyway,
+// Expire serves counters without operations. Errors: those of Decide.
 func (w *Worker) Expire(ctx context.Context, t *model.Target) error {
 	_, err := submit(w, w.newOperation("", t, model.ID{}), func(tx *transaction) (struct{}, error) {
 		_, err := tx.openAny(t)
@@ -34,26 +34,26 @@ func (w *Worker) Expire(ctx context.Context, t *model.Target) error {
 	return err
 }
 
-// Commit books cost (0 … MaxNumber) units of a reservation as usage. If the reservation had more
-// units, the rest is given back. If it had fewer, the missing units are charged now. If it has
-// expired, all of cost is charged now. *NoRoomError says that the charge does not fit.
+// Commit books cost (0 … MaxNumber) units of a reservation as usage. If more units were reserved, the rest is
+// returned. If fewer units were reserved, the missing units are charged now. If the reservation has expired, the
+// whole cost is charged now. If the charge does not fit, Commit returns *NoRoomError.
 //
-// The same commit again is replayed. t is the target of the reservation's customer and meter.
+// A repeated commit is replayed. t is the target of the reservation's customer and meter.
 //
 // Errors: ErrUnknownReservation, ErrSettled, *NoRoomError, and those of Decide.
 func (w *Worker) Commit(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID, cost int64) (Settled, error) {
 	return w.settle(ctx, from, t, r, func(tx *transaction) (Settled, error) { return tx.commit(t, r, cost, false) })
 }
 
-// CommitOverrun is Commit of a cost that has been spent already. It is charged past hard limits,
-// too: there is no *NoRoomError.
+// CommitOverrun is Commit for a cost that has been spent already. The cost is charged even beyond hard limits, so
+// *NoRoomError does not occur.
 func (w *Worker) CommitOverrun(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID, cost int64) (Settled, error) {
 	return w.settle(ctx, from, t, r, func(tx *transaction) (Settled, error) { return tx.commit(t, r, cost, true) })
 }
 
-// Release gives a reservation back, one that has expired too. The same again is replayed.
+// Release releases a reservation, even if it has expired. A repeated release is replayed.
 //
-// Errors: ErrUnknownReservation, ErrSettled when it was committed, and those of Decide.
+// Errors: ErrUnknownReservation, ErrSettled if the reservation was committed, and those of Decide.
 func (w *Worker) Release(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID) (Settled, error) {
 	return w.settle(ctx, from, t, r, func(tx *transaction) (Settled, error) { return tx.release(t, r) })
 }
@@ -65,8 +65,8 @@ func (w *Worker) settle(ctx context.Context, from queue.SenderID, t *model.Targe
 	return submit(w, w.newOperation(from, t, model.ID{Key: r.key}), how).result(ctx)
 }
 
-// reserve charges units and holds them; books no usage. The customer may have so many reservations
-// at most open on the meter. Its own counter has a hold of each, and is locked.
+// reserve charges units and holds them, but books no usage. most is the maximum number of the customer's open
+// reservations on the meter. The customer's own counter is locked and has a hold for each of them.
 func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, most int) (out Reservation, err error) {
 	if t.Level {
 		return out, ErrLevel
@@ -102,7 +102,7 @@ func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, mo
 	}
 	d = tx.Charge(counters, d)
 	hour, _ := t.RunningHour(d.At)
-	tx.moveCap(counters[0], hour, -cost) // nothing is booked: what is held counts by itself
+	tx.moveCap(counters[0], hour, -cost) // nothing is booked, because held units count separately
 	for i := range t.NumLimits() {
 		if l := t.LimitAt(i); l.Algorithm.OnlyHolds() {
 			ttl = min(ttl, l.TTL)
@@ -118,7 +118,8 @@ func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, mo
 	return out, nil
 }
 
-// reservation finds a reservation's receipt, and its target with the counters it was charged to.
+// reservation returns a reservation's receipt, and its target with the counters that the reservation was charged
+// to.
 func (tx *transaction) reservation(t *model.Target, id ReservationID) (*receipt, *model.Target, error) {
 	if tx.held(t.Counters[0].Key) {
 		return nil, nil, errHeldRow
@@ -153,7 +154,7 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 	out.Reserved, out.Late = r.reserved, !counters[0].Holds.Has(id.key)
 	more := cost - r.reserved
 	if out.Late {
-		// Another charged counter may still have the hold: open looked at t's counters only.
+		// Another charged counter may still have the hold, because open only checks the counters of t.
 		tx.releaseHolds(t, r, r.reserved)
 		more = cost
 	}
@@ -175,14 +176,14 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 		tx.stand(t, counters[0], d.At)
 	}
 	r.hour = tx.addUnits(t, counters, cost, d.At)
-	tx.moveCap(counters[0], r.hour, cost-max(0, more)) // the rest was booked by the charge
+	tx.moveCap(counters[0], r.hour, cost-max(0, more)) // the charge has booked the rest
 	counters[0].touch()
 	out.Decision = tx.judge(t, counters, 0).Committed(cost)
 	r.close(receiptCommitted, cost, &out)
 	return out, nil
 }
 
-// release gives all of a reservation back.
+// release releases a whole reservation.
 func (tx *transaction) release(t *model.Target, id ReservationID) (out Settled, err error) {
 	r, t, err := tx.reservation(t, id)
 	if err != nil {
@@ -205,8 +206,8 @@ func (tx *transaction) release(t *model.Target, id ReservationID) (out Settled, 
 	return out, nil
 }
 
-// releaseHolds takes a reservation's holds off, where it has not expired, and gives so many of
-// its units back.
+// releaseHolds removes a reservation's holds that have not expired, and returns the given number of units to the
+// limits.
 func (tx *transaction) releaseHolds(t *model.Target, r *receipt, units int64) {
 	for _, c := range r.charged {
 		c := tx.counters[t.Sibling(c.Attribute)]
@@ -216,7 +217,7 @@ func (tx *transaction) releaseHolds(t *model.Target, r *receipt, units int64) {
 	}
 }
 
-// close notes what became of a reservation.
+// close records the result of settling a reservation.
 func (r *receipt) close(state int16, cost int64, out *Settled) {
 	r.state, r.cost, r.changed = state, cost, true
 	r.late, r.doneAt, r.settled = out.Late, out.At, out.Views()
@@ -226,7 +227,7 @@ func (r *receipt) settledBefore() error {
 	return &SettledError{Committed: r.state == receiptCommitted, Cost: r.cost}
 }
 
-// settledAgain is the answer that a reservation was settled with.
+// settledAgain replays the response with which a reservation was settled.
 func (r *receipt) settledAgain(t *model.Target) Settled {
 	return Settled{Decision: model.Replayed(t, r.doneAt, r.cost, r.settled), Reserved: r.reserved, Late: r.late}
 }

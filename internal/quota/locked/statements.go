@@ -6,12 +6,12 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// The statements of a worker's transaction, in this order. All arrays are in the lock order
-// of counters, and receipts in that of their keys.
+// The names of the statements of a worker's transaction, in this order. All arrays are in the lock order of
+// counters, and receipts are in the order of their keys.
 const (
 	InsertRows     session.StatementName = "quotad_locked_insert"
 	LockRows       session.StatementName = "quotad_locked_lock"
-	LockFree       session.StatementName = "quotad_locked_lock_free" // waits for no row
+	LockFree       session.StatementName = "quotad_locked_lock_free" // does not wait for rows
 	askThere       session.StatementName = "quotad_locked_there"
 	ReadNewest     session.StatementName = "quotad_locked_newest"
 	ReadTurn       session.StatementName = "quotad_locked_turn"
@@ -22,7 +22,7 @@ const (
 	MakeValues     session.StatementName = "quotad_locked_make"
 	AddUsage       session.StatementName = "quotad_locked_usage"
 	SetLevels      session.StatementName = "quotad_locked_levels"
-	IssueReceipts  session.StatementName = "quotad_locked_issue_" // and the slot
+	IssueReceipts  session.StatementName = "quotad_locked_issue_" // followed by the slot
 	changeReceipts session.StatementName = "quotad_locked_change_"
 	OpenHolds      session.StatementName = "quotad_locked_open"
 	CloseHolds     session.StatementName = "quotad_locked_close"
@@ -32,10 +32,10 @@ const (
 	AddReached     session.StatementName = "quotad_locked_reached"
 )
 
-// ReceiptTables are the tables of receipts.
+// ReceiptTables contains the suffixes of the tables of receipts.
 var ReceiptTables = [...]string{"0", "1", "2"}
 
-// Statements is the text of each statement of a session.
+// Statements returns the text of each statement of a session.
 func Statements() map[session.StatementName]string {
 	all := map[session.StatementName]string{
 		InsertRows:     insertSQL,
@@ -66,17 +66,17 @@ func Statements() map[session.StatementName]string {
 	return all
 }
 
-// insertSQL adds the customers' own rows that are not there yet, before any lock. A plain
-// insert of the key that writes nothing when the row exists. $1–$4 key.
+// insertSQL inserts the missing own rows of customers before any lock. It is a plain insert of the key that writes
+// nothing if the row exists. The parameters $1–$4 are the key.
 const insertSQL = `
 INSERT INTO counters (shard, customer, meter, attribute)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
 ON CONFLICT DO NOTHING`
 
-// lockSQL locks rows and reads them. It returns the rows as they were locked, however long
-// it waited. It runs for the customers' own rows first, and again for the rows of values. Only a
-// holder of the own row writes values' rows. So the second snapshot sees all that there are.
-// $1–$4 key.
+// lockSQL locks rows and reads them. It returns the rows in their state when they were locked, however long it
+// waited. It runs for the customers' own rows first, and again for the rows of values. The rows of values are
+// written only under the lock of the own row, so the second snapshot sees all of them. The parameters $1–$4 are
+// the key.
 const lockSQL = `
 SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, coalesce(c.generation, 0), c.state, c.departed
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
@@ -85,8 +85,8 @@ LATERAL (SELECT at, hour, units, total, version, change, generation, state, depa
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	FOR UPDATE) c`
 
-// thereSQL says which rows are there. Somebody else holds a row that is there and was not
-// locked. $1–$4 key.
+// thereSQL returns the existing rows. If a row exists and was not locked, another transaction holds its lock. The
+// parameters $1–$4 are the key.
 const thereSQL = `
 SELECT i.n
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
@@ -94,19 +94,19 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
 LATERAL (SELECT FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
 
-// The statements below read what the locks guard, so they come after them: each has a
-// snapshot of its own, taken when the locks were held.
+// The following statements read data that the locks guard, so they run after the locks. Each statement has its own
+// snapshot, which is taken while the locks are held.
 
-// findSQL finds receipts in one of the tables. $1–$2 shard and customer, $3 key.
+// findSQL finds receipts in one of the tables. The parameters are $1–$2 shard and customer, and $3 key.
 const findSQL = `
 SELECT i.n, SLOT, r.payload, r.at, r.cost, r.returned, r.meter, r.state, r.body
 FROM unnest($1::smallint[], $2::bigint[], $3::uuid[]) WITH ORDINALITY AS i(shard, customer, key, n),
 LATERAL (SELECT payload, at, cost, returned, meter, state, body FROM receipts_SLOT
 	WHERE shard = i.shard AND customer = i.customer AND key = i.key OFFSET 0) r`
 
-// holdsSQL reads the holds of counters. It returns a row for each list of limits: nearly all
-// holds of a counter were charged to the same limits. To send that list with each of 10,000 holds
-// would take most of the transaction's time. $1–$4 key.
+// holdsSQL reads the holds of counters. It returns one row for each list of limits, because nearly all holds of a
+// counter were charged to the same limits. To send that list with each of 10,000 holds would take most of the
+// transaction's time. The parameters $1–$4 are the key.
 const holdsSQL = `
 SELECT i.n, h.limits, h.expires_at, h.at, h.cost, h.key
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
@@ -116,8 +116,8 @@ LATERAL (SELECT limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	GROUP BY limits OFFSET 0) h`
 
-// $1–$4 key of customers' own counters, $5–$6 the hours; $7 the two that enclose those, so that
-// PostgreSQL leaves out all other months before it opens them.
+// The parameters are $1–$4 the key of customers' own counters, and $5–$6 the hours. $7 contains the two hours that
+// enclose all spans, so that PostgreSQL skips all other months before it opens them.
 const hoursSQL = `
 SELECT i.n, u.hour, u.admitted, u.adjusted
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
@@ -132,8 +132,9 @@ LATERAL (
 	  AND hour >= ($7::bigint[])[1] AND hour < ($7::bigint[])[2]
 	OFFSET 0) u`
 
-// $1–$4 key, $5–$10 the columns, $11–$12 the slices of $13, the states. $14–$15 the slices of $13 that are
-// buckets of limits that left: 0 and 0 where these stay as they are. $16 generation, 0 for null.
+// The parameters are $1–$4 the key, $5–$10 the columns, and $11–$12 the slices of $13 that are the states. $14–$15
+// are the slices of $13 that are buckets of removed limits; 0 and 0 leave these buckets unchanged. $16 is the
+// generation, and 0 means null.
 const saveSQL = `
 UPDATE counters c
 SET at = i.at, hour = i.hour, units = i.units, total = i.total, version = i.version, change = i.change, generation = nullif(i.generation, 0),
@@ -144,9 +145,9 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[
      AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to, generation)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
 
-// makeSQL makes rows of values as they were charged first; its parameters are those of
-// saveSQL. Who holds the customer's own row makes them, so none is there: else the
-// transaction fails.
+// makeSQL creates rows of values in the state after their first charge. Its parameters are those of saveSQL. The
+// rows are created under the lock of the customer's own row, so they do not exist; otherwise the transaction
+// fails.
 const makeSQL = `
 INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, generation, state, departed)
 SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, nullif(generation, 0),
@@ -156,15 +157,15 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[
             $9::bigint[], $10::bigint[], $11::integer[], $12::integer[], $14::integer[], $15::integer[], $16::bigint[])
      AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to, departed_from, departed_to, generation)`
 
-// $1–$4 shard, customer, meter and hour, $5 units, below 0 to take them off.
+// The parameters are $1–$4 shard, customer, meter and hour, and $5 units. Negative units are subtracted.
 const usageSQL = `
 INSERT INTO usage (shard, customer, meter, hour, admitted)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
 ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
 	admitted = least(usage.admitted::numeric + excluded.admitted, 9223372036854775807)`
 
-// If a key is there already, the transaction fails and is done again. That happens only when the
-// same id comes on two meters at once.
+// If a key exists already, the transaction fails and is retried. This happens only if the same id arrives for two
+// meters at once.
 const issueSQL = `
 INSERT INTO receipts_SLOT (shard, customer, key, payload, at, cost, returned, meter, state, body)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
@@ -176,7 +177,8 @@ FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[]
      AS i(shard, customer, key, cost, returned, state, body)
 WHERE r.shard = ANY (ARRAY[i.shard]) AND r.customer = i.customer AND r.key = i.key`
 
-// $1–$4 key of the counter, $5–$8 expiry, instant, cost and key, $9–$10 the slices of $11.
+// The parameters are $1–$4 the key of the counter, $5–$8 expiry, instant, cost and key, and $9–$10 the slices of
+// $11.
 const openSQL = `
 INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
 SELECT shard, customer, meter, attribute, expires_at, at, cost, key, coalesce(($11::bigint[])[limits_from:limits_to], '{}')
@@ -184,7 +186,7 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[
             $9::integer[], $10::integer[])
      AS i(shard, customer, meter, attribute, expires_at, at, cost, key, limits_from, limits_to)`
 
-// $1–$4 key of the counter, $5–$6 expiry and key.
+// The parameters are $1–$4 the key of the counter, and $5–$6 expiry and key.
 const closeSQL = `
 DELETE FROM holds h
 USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::uuid[])

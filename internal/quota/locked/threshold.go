@@ -7,33 +7,33 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// judged is a target with thresholds that the operation being done has opened.
+// judged is a target with thresholds that the running operation has opened.
 type judged struct {
 	t       *model.Target
 	own     *lockedRow
-	instant int64  // at which it is judged, µs
-	version int64  // of the own counter, before the operation
+	instant int64  // the instant of the judgment, µs
+	version int64  // the version of the own counter before the operation
 	refused uint32 // see model.Target.Raise
 }
 
-// reached is a threshold to be written, and the own counter that it is of.
+// reached is a threshold to be written, and its own counter.
 type reached struct {
 	model.CounterKey
 	model.Raised
 	at, version int64
-	written     int64 // by PostgreSQL's clock, µs
+	written     int64 // the time of the write by PostgreSQL's clock, µs
 	clock       string
 }
 
-// watch notes that an operation has opened a target, before it changes anything. What the operation leaves
-// is asked for thresholds, see raise.
+// watch records that an operation has opened a target, before the operation changes anything. After the operation,
+// raise checks the target's thresholds.
 func (tx *transaction) watch(t *model.Target, own *lockedRow, instant int64) {
 	if t.Notifies() {
 		tx.judged = append(tx.judged, judged{t: t, own: own, instant: instant, version: own.Version})
 	}
 }
 
-// refuse notes the limits of a decision that have refused it. It comes after watch.
+// refuse records the limits that have refused a decision. Call it after watch.
 func (tx *transaction) refuse(d *model.Decision) {
 	for i := range tx.judged {
 		if j := &tx.judged[i]; j.t == d.Target {
@@ -42,17 +42,17 @@ func (tx *transaction) refuse(d *model.Decision) {
 	}
 }
 
-// raise raises what an operation that was done has reached, in the operation's own transaction: so a
-// threshold is raised if the charge is committed, and not otherwise.
+// raise raises the thresholds that the completed operation has reached, in the operation's own transaction.
+// Therefore a threshold is raised if and only if the charge is committed.
 func (tx *transaction) raise() {
 	for i := range tx.judged {
 		j := &tx.judged[i]
 		all, changed := j.t.Raise(&j.own.Row, j.instant, j.refused)
 		if changed && j.own.Version <= j.version {
-			j.own.touch() // or another node's swap would not see that the row has changed
+			j.own.touch() // otherwise the swap of another node would not notice the change of the row
 		}
 		j.own.dirty = j.own.dirty || changed
-		// In real time the instants of a counter rise with its charges, also when nodes disagree about now.
+		// In real time, the instants of a counter rise with its charges, even if the clocks of nodes differ.
 		clock, written := "", max(tx.now, j.instant)
 		if j.t.Clock != nil {
 			clock, written = j.t.Clock.Key, tx.now
@@ -63,9 +63,9 @@ func (tx *transaction) raise() {
 	}
 }
 
-// Notify queues an operation that raises what the customer's own counter has reached since its limits were
-// edited, and returns a function that waits for it. A counter that is not there has reached nothing. Errors:
-// those of Decide.
+// Notify queues an operation that raises the thresholds that the customer's own counter has reached since its
+// limits were edited. It returns a function that waits for the operation. A missing counter has reached no
+// threshold. Errors: those of Decide.
 func (w *Worker) Notify(t *model.Target) (wait func(context.Context) error) {
 	p := submit(w, w.newOperation("", t, model.ID{}), func(tx *transaction) (struct{}, error) {
 		if own := tx.counters[t.Counters[0].Key]; own != nil && !own.held && !own.there {
@@ -110,7 +110,7 @@ func encodeReached(p *session.Params, all []reached) {
 	p.Text(clock)
 }
 
-// $1–$3 shard, customer and meter, $4–$15 the columns.
+// The parameters are $1–$3 shard, customer and meter, and $4–$15 the columns.
 const reachSQL = `
 INSERT INTO thresholds (shard, customer, meter, at, version, used, units, burst, amount_minor, starts, resets, written_at, percent, name, clock)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],

@@ -13,47 +13,47 @@ import (
 type lockedRow struct {
 	key model.CounterKey
 	model.Row
-	there bool          // the row is in the table, and locked here
-	held  bool          // the row is in the table, and somebody else has locked it
-	bad   error         // why the row cannot be read
-	sound *model.Target // the target for which the row was checked as it was read
-	hour  int64         // start of the row's running hour, µs
-	units int64         // admitted in that hour
-	total int64         // charged in all
-	// of a level meter: the generation of the values that the row is of, see model.LevelTotals
+	there bool          // the row is in the table, and this transaction has locked it
+	held  bool          // the row is in the table, and another transaction has locked it
+	bad   error         // the reason why the row cannot be read
+	sound *model.Target // the target for which the row was checked after the read
+	hour  int64         // the start of the row's running hour, µs
+	units int64         // the units admitted in that hour
+	total int64         // the total of the charged units
+	// generation is the generation of the values of a level meter that the row belongs to, see model.LevelTotals.
 	generation int64
-	dirty      bool // to be written
-	freed      bool // units came back
+	dirty      bool // the row must be written
+	freed      bool // units were returned
 
-	target *model.Target // of a customer's own counter: the target that remembers the row
-	read   struct {      // of the row as it was locked
+	target *model.Target // for a customer's own counter: the target that remembers the row
+	read   struct {      // the row when it was locked
 		version, at int64
 		departed    []int64
 	}
 }
 
-// transaction is the working copy of the rows that were locked and read, and what is to be written.
+// transaction is the working copy of the rows that were locked and read, and the data to be written.
 type transaction struct {
 	node        *queue.Node
 	now         int64              // PostgreSQL's time, µs
 	newest      int64              // the database's newest change, read after the rows were locked; -1: not read
-	repaired    []model.CounterKey // counters that had the number of a change that there is not
-	skipsLocked bool               // rows that others hold were left out, as if they were not there
+	repaired    []model.CounterKey // counters that had the number of a nonexistent change
+	skipsLocked bool               // rows that other transactions have locked were left out, as if they did not exist
 	counters    map[model.CounterKey]*lockedRow
 	receipts    map[receiptKey]*receipt
-	wanted      []model.CounterKey          // counters that the operation being done needs locked
-	hours       map[model.CounterKey]*hours // finished hours that operations asked for
-	missing     []*hours                    // finished hours that the operation being done lacks
+	wanted      []model.CounterKey          // counters that the running operation needs locked
+	hours       map[model.CounterKey]*hours // finished hours that operations requested
+	missing     []*hours                    // finished hours that the running operation lacks
 	usage       map[model.HourKey]int64     // units to be added to finished hours
-	levels      map[model.CounterKey]level  // that own counters of level meters have from now on
+	levels      map[model.CounterKey]level  // new levels of own counters of level meters
 	opened      []heldBy                    // holds to be written, before closed ones are deleted
 	closed      []heldBy                    // holds to be deleted; one hold may be in both lists
 	adjusted    []adjustment
 	audits      []audited
 	slot        int16         // the table that new receipts are written to
-	made        map[int64]int // counters of values that it makes, by customer
-	judged      []judged      // by the operation being done
-	reached     []reached     // thresholds, to be written
+	made        map[int64]int // the number of counters of values that the transaction creates, by customer
+	judged      []judged      // targets that the running operation has opened
+	reached     []reached     // thresholds to be written
 }
 
 // heldBy is a hold and its counter.
@@ -62,13 +62,13 @@ type heldBy struct {
 	model.Hold
 }
 
-// audited is an entry of the audit trail, and the customer that it tells something of.
+// audited is an entry of the audit trail, and the customer that the entry concerns.
 type audited struct {
 	*Audit
 	customer int64
 }
 
-// adjustment is a change of usage that is no hit's.
+// adjustment is a change of usage that no hit caused.
 type adjustment struct {
 	model.HourKey
 	key    [16]byte
@@ -77,8 +77,8 @@ type adjustment struct {
 	reason string
 }
 
-// The operation needs something that its transaction has not read or locked. It is done again in
-// the next transaction, which reads or locks that.
+// The following errors report that the operation needs data that its transaction has not read or locked. The
+// operation is retried in the next transaction, which reads or locks the data.
 var (
 	errMissingRow    = errors.New("a counter's row is not there yet")
 	errHeldRow       = errors.New("somebody else holds a counter's row")
@@ -87,7 +87,7 @@ var (
 	errMissingNumber = errors.New("the number of the newest change is to be read")
 )
 
-// touch marks a counter that has changed. Every change is another version.
+// touch marks a counter as changed. Every change creates another version.
 func (c *lockedRow) touch() { c.dirty, c.Version = true, c.Version+1 }
 
 func rowsOf(counters []*lockedRow) []model.Row {
@@ -98,8 +98,7 @@ func rowsOf(counters []*lockedRow) []model.Row {
 	return rows
 }
 
-// Charge charges an admitted decision's cost to the counters, and returns the decision as it
-// stands after the charge.
+// Charge charges an admitted decision's cost to the counters, and returns the decision after the charge.
 func (tx *transaction) Charge(counters []*lockedRow, d model.Decision) model.Decision {
 	rows := rowsOf(counters)
 	d.ChargeTo(rows)
@@ -110,9 +109,9 @@ func (tx *transaction) Charge(counters []*lockedRow, d model.Decision) model.Dec
 	return d.Charged(rowsOf(counters))
 }
 
-// stand moves a customer's own counter on to an instant at which units were booked or taken off without
-// a charge. Its limits say the same as before. Whoever places the end of a billing period asks the
-// row for the last such instant: usage.Mark, and the fence. The caller touches the row.
+// stand advances a customer's own counter to an instant at which units were booked or subtracted without a charge.
+// The result of its limits does not change. The end of a billing period is placed after the last such instant of
+// the row, see usage.Mark and Fence. The caller must touch the row.
 func (tx *transaction) stand(t *model.Target, own *lockedRow, instant int64) {
 	if own.At >= instant {
 		return
@@ -122,13 +121,12 @@ func (tx *transaction) stand(t *model.Target, own *lockedRow, instant int64) {
 	own.Row = rows[0]
 }
 
-// addUnits adds units as usage to the running hour of the own counter, and to the totals of all
-// counters that were charged.
+// addUnits adds units as usage to the running hour of the own counter, and to the totals of all charged counters.
 func (tx *transaction) addUnits(t *model.Target, counters []*lockedRow, units, instant int64) (hour int64) {
 	hour, _ = t.RunningHour(instant)
 	for i, c := range counters {
 		if !c.there && !c.dirty {
-			continue // a value's, that was not charged
+			continue // a value's counter that was not charged
 		}
 		tx.turn(c, hour)
 		if c.total = model.AddUpTo(c.total, units); i == 0 {
@@ -139,7 +137,7 @@ func (tx *transaction) addUnits(t *model.Target, counters []*lockedRow, units, i
 	return hour
 }
 
-// turn moves the units of a counter's hour that is over to the finished ones.
+// turn moves the units of a counter's ended hour to the finished hours.
 func (tx *transaction) turn(c *lockedRow, hour int64) {
 	if c.hour == hour {
 		return
@@ -158,9 +156,8 @@ func (c *lockedRow) hourKey(hour int64) model.HourKey {
 	return model.HourKey{Customer: c.key.Customer, Meter: c.key.Meter, Hour: hour}
 }
 
-// finished returns the units of an own counter's hours in [from, to), by the hours' starts. They
-// are the finished hours as this transaction leaves them, and the running hour. Errors:
-// errMissingHour.
+// finished returns the units of an own counter's hours in [from, to), by the hours' starts. The result contains
+// the finished hours in their state after this transaction, and the running hour. Errors: errMissingHour.
 func (tx *transaction) finished(own *lockedRow, from, to int64) (map[int64]int64, error) {
 	read := tx.hours[own.key]
 	if read == nil || from < read.from || read.to < to {
@@ -185,7 +182,7 @@ func (tx *transaction) finished(own *lockedRow, from, to int64) (map[int64]int64
 	return units, nil
 }
 
-// adjustedIn is the sum of a counter's adjustments in [from, to), whose hours were read.
+// adjustedIn returns the sum of a counter's adjustments in [from, to). The hours must have been read.
 func (tx *transaction) adjustedIn(own *lockedRow, from, to int64) (units int64) {
 	for hour, n := range tx.hours[own.key].adjusted {
 		if from <= hour && hour < to {
@@ -200,7 +197,7 @@ func (tx *transaction) adjustedIn(own *lockedRow, from, to int64) (units int64) 
 	return units
 }
 
-// giveBack gives units back to a counter that were charged to some of its limits.
+// giveBack returns units to a counter. The units were charged to some of the counter's limits.
 func (tx *transaction) giveBack(t *model.Target, c *lockedRow, charged []int64, at, units int64) {
 	if units > 0 {
 		t.GiveBack(c.key.Attribute, &c.Row, charged, at, units)
@@ -209,7 +206,7 @@ func (tx *transaction) giveBack(t *model.Target, c *lockedRow, charged []int64, 
 	}
 }
 
-// hold puts a hold on counters.
+// hold adds a hold to counters.
 func (tx *transaction) hold(counters []*lockedRow, charged []model.Charged, h model.Hold) {
 	for i, c := range counters {
 		h.Limits = charged[i].Limits
@@ -219,7 +216,7 @@ func (tx *transaction) hold(counters []*lockedRow, charged []model.Charged, h mo
 	}
 }
 
-// unhold takes a reservation's hold off a counter; ok is false when it has none.
+// unhold removes a reservation's hold from a counter. ok is false if the counter has no such hold.
 func (tx *transaction) unhold(c *lockedRow, key [16]byte) (h model.Hold, ok bool) {
 	rest, h, ok := c.Holds.Without(key)
 	if !ok {
@@ -231,8 +228,8 @@ func (tx *transaction) unhold(c *lockedRow, key [16]byte) (h model.Hold, ok bool
 	return h, true
 }
 
-// find returns the receipt of the operation with an id; nil when that operation was not done.
-// Errors: ErrOtherPayload, also where another batch was done under the id of the operation's batch.
+// find returns the receipt of the operation with an id, or nil if the operation was not done. Errors:
+// ErrOtherPayload, also if another batch was done under the id of the operation's batch.
 func (tx *transaction) find(customer int64, id model.ID) (*receipt, error) {
 	if !id.Given() {
 		return nil, nil
@@ -249,7 +246,7 @@ func (tx *transaction) find(customer int64, id model.ID) (*receipt, error) {
 	return r, err
 }
 
-// receipt returns a receipt by its key; nil when there is none.
+// receipt returns the receipt with a key, or nil if there is none.
 func (tx *transaction) receipt(customer int64, key [16]byte) (*receipt, error) {
 	r := tx.receipts[receiptKey{customer, key}]
 	if r != nil && r.bad != nil {
@@ -258,15 +255,15 @@ func (tx *transaction) receipt(customer int64, key [16]byte) (*receipt, error) {
 	return r, nil
 }
 
-// held reports whether a counter's row is somebody else's: then nothing can be said of what it
-// guards.
+// held reports whether another transaction has locked a counter's row. If so, the data that the row guards is
+// unknown.
 func (tx *transaction) held(key model.CounterKey) bool {
 	c := tx.counters[key]
 	return c != nil && c.held
 }
 
-// issue writes the receipt of an operation that has an ID. The first one of a batch also writes the
-// batch's, by which another batch under its id is found.
+// issue adds the receipt of an operation that has an ID. The first operation of a batch also adds the receipt of
+// the batch, by which another batch with the same id is detected.
 func (tx *transaction) issue(t *model.Target, id model.ID, r receipt) {
 	if !id.Given() {
 		return
@@ -279,12 +276,12 @@ func (tx *transaction) issue(t *model.Target, id model.ID, r receipt) {
 	}
 }
 
-// makeValues notes the counters of values that a charge to a target's counters makes. It comes before
-// the charge. Errors: *ManyValuesError.
+// makeValues records the counters of values that a charge to a target's counters creates. Call it before the
+// charge. Errors: *ManyValuesError.
 func (tx *transaction) makeValues(counters []*lockedRow) error {
 	more := 0
 	for _, c := range counters[1:] {
-		if !c.there && !c.dirty { // else an earlier operation of this transaction makes it
+		if !c.there && !c.dirty { // otherwise an earlier operation of this transaction creates the counter
 			more++
 		}
 	}

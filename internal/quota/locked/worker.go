@@ -11,29 +11,29 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Worker does operations on locked rows. These are hits that no swap can charge, requests with
-// an id, refunds, reservations, imports and atomic batches.
+// Worker does operations on locked rows: hits that no swap can charge, requests with an id, refunds, reservations,
+// imports and atomic batches.
 //
-// A worker gathers operations as a lane gathers hits, and does a batch of them in one
-// transaction. It locks the rows of all their counters and reads them. It does one operation
-// after the other on the Go model. Then it writes the rows that changed.
+// A worker collects operations as a lane collects hits, and does a batch of them in one transaction. It locks the
+// rows of all their counters and reads them. It applies one operation after the other with the Go model. Then it
+// writes the changed rows.
 type Worker struct {
 	node    *queue.Node
 	Session session.Session
 	queue.Inbox[*Operation]
-	underWay map[receiptKey]int // ids in the queue or in a transaction; under the inbox's mutex
+	underWay map[receiptKey]int // ids in the queue or in a transaction; guarded by the inbox's mutex
 
-	// SkipUntil is the end, on the stopwatch, of the time in which the worker waits for no row.
+	// SkipUntil is the end, on the stopwatch, of the time in which the worker does not wait for locked rows.
 	SkipUntil atomic.Int64
 
-	// Owned by the worker's goroutine.
+	// The following fields belong to the worker's goroutine.
 	batch  []*Operation
-	again  []*Operation            // to be put back
-	spent  map[int64]time.Duration // by the operations of a customer, in this transaction
+	again  []*Operation            // operations to be returned to the queue
+	spent  map[int64]time.Duration // the time of each customer's operations in this transaction
 	params session.Params
 }
 
-// New is a worker of a node. Run runs it.
+// New returns a worker of a node. Run runs the worker.
 func New(n *queue.Node) *Worker {
 	statements := Statements()
 	if n.AlsoAdjusted != "" {
@@ -45,9 +45,9 @@ func New(n *queue.Node) *Worker {
 	}
 }
 
-// endGrace is how much longer than its deadline an operation waits for the transaction that it is
-// in. A transaction that only finds out that somebody holds the counter takes no longer. Where hits
-// wait within a time, it is a tenth of that.
+// endGrace is the time for which an operation waits for its transaction after the operation's deadline. A
+// transaction that only detects a locked counter takes no longer. If hits wait for a limited time, the grace is at
+// most a tenth of that time.
 const endGrace = 500 * time.Millisecond
 
 // Wait waits for an operation that was enqueued.
@@ -63,29 +63,28 @@ func (w *Worker) Wait(ctx context.Context, o *Operation) error {
 	return o.outcome(err)
 }
 
-// blocked reports whether an operation that was given up waited for another with its id,
-// as far as this node can tell.
+// blocked reports whether an abandoned operation waited for another operation with its id, as far as this node
+// knows.
 func (w *Worker) blocked(o *Operation) bool {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	return o.waited.Load() || w.underWay[o.own[0]] > 1
 }
 
-// skipTime is how long a worker waits for no locked row, after it or its lane waited for one in
-// vain.
+// skipTime is the time for which a worker does not wait for locked rows after it or its lane waited for a lock
+// without success.
 const skipTime = 5 * time.Second
 
-// SkipLocked begins skipTime. Somebody may hold a row for long, and hits on other
-// rows must not wait for that row, too.
+// SkipLocked begins skipTime. A row may stay locked for long, and hits on other rows must not wait for it, too.
 func (w *Worker) SkipLocked() { w.SkipUntil.Store(int64(w.node.Stopwatch() + skipTime)) }
 
-// SkipsLocked reports whether no row is waited for now.
+// SkipsLocked reports whether the worker does not wait for locked rows now.
 func (w *Worker) SkipsLocked() bool {
 	return w.node.Stopwatch() < time.Duration(w.SkipUntil.Load())
 }
 
-// Enqueue adds an operation after those of its sender that wait. Errors: ErrShare, ErrBusy,
-// ErrStopped, ErrSlow.
+// Enqueue adds an operation after the waiting operations of its sender. Errors: ErrShare, ErrBusy, ErrStopped,
+// ErrSlow.
 func (w *Worker) Enqueue(o *Operation) error {
 	if err := w.node.Circuit.Err(); err != nil {
 		return err
@@ -105,14 +104,14 @@ func (w *Worker) Enqueue(o *Operation) error {
 	return err
 }
 
-// ended says that an operation has left the worker.
+// ended records that an operation has left the worker.
 func (w *Worker) ended(o *Operation) {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	w.endedLocked(o)
 }
 
-// endedLocked is ended for who has the inbox's mutex.
+// endedLocked is ended for callers that hold the inbox's mutex.
 func (w *Worker) endedLocked(o *Operation) {
 	for _, t := range o.targets {
 		t.HandOver(-1)
@@ -136,7 +135,7 @@ func (w *Worker) fail(batch []*Operation, err error) {
 	}
 }
 
-// sizeOf is how many hits operations have.
+// sizeOf returns the number of hits of operations.
 func sizeOf(batch []*Operation) (n int) {
 	for _, o := range batch {
 		n += o.Hits()
@@ -148,7 +147,7 @@ func (w *Worker) logFault(what string, key model.CounterKey, err error) {
 	w.node.Log.Error(what, "customer_id", key.Customer, "meter_id", key.Meter, "error", err)
 }
 
-// pending is an operation whose caller waits for its result.
+// pending is an operation whose caller waits for the result.
 type pending[T any] struct {
 	*Operation
 	worker *Worker
@@ -156,7 +155,7 @@ type pending[T any] struct {
 	err    error
 }
 
-// submit hands an operation to its worker.
+// submit passes an operation to its worker.
 func submit[T any](w *Worker, o *Operation, do func(*transaction) (T, error)) *pending[T] {
 	p := &pending[T]{Operation: o, worker: w}
 	o.do = func(tx *transaction) (err error) {
@@ -170,7 +169,7 @@ func submit[T any](w *Worker, o *Operation, do func(*transaction) (T, error)) *p
 	return p
 }
 
-// result waits for it. Errors: those of Decide, ErrUnderWay and the operation's own.
+// result waits for the operation's result. Errors: those of Decide, ErrUnderWay and the operation's own.
 func (p *pending[T]) result(ctx context.Context) (none T, err error) {
 	if err = p.worker.Wait(ctx, p.Operation); err != nil {
 		return none, err // the operation may still be writing to out

@@ -9,7 +9,7 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// write sends what the operations left in the transaction. It goes out with the commit.
+// write sends the changes that the operations made in the transaction. They are sent together with the commit.
 func (tx *transaction) write(pipe *session.Pipeline, p *session.Params) {
 	send := func(name session.StatementName, rows int, fill func()) {
 		if rows == 0 {
@@ -47,7 +47,7 @@ func (tx *transaction) write(pipe *session.Pipeline, p *session.Params) {
 	send(AddAudit, len(tx.audits), func() { encodeAudits(p, tx.audits) })
 }
 
-// changed are the counters whose rows are to be written, and made those that have none, in
+// changed returns the counters whose rows must be updated, and in made the counters whose rows must be created, in
 // lock order.
 func (tx *transaction) changed() (changed, made []*lockedRow) {
 	for _, c := range tx.counters {
@@ -97,7 +97,7 @@ func encodeCounters(p *session.Params, counters []*lockedRow) {
 	p.Int8(generations)
 }
 
-// finishedHours are the hours whose usage changes, in the order of their rows.
+// finishedHours returns the hours whose usage changes, in the order of their rows.
 func (tx *transaction) finishedHours() []model.HourKey {
 	maps.DeleteFunc(tx.usage, func(_ model.HourKey, units int64) bool { return units == 0 })
 	return slices.SortedFunc(maps.Keys(tx.usage), model.CompareHours)
@@ -112,7 +112,21 @@ func (tx *transaction) encodeHours(p *session.Params, hours []model.HourKey) {
 	p.Int8(units)
 }
 
-// hourColumns are keys of usage, or of adjustments.
+// changedLevels returns the own counters whose levels changed, in the order of their rows.
+func (tx *transaction) changedLevels() []model.CounterKey {
+	return slices.SortedFunc(maps.Keys(tx.levels), model.CompareKeys)
+}
+
+func (tx *transaction) encodeLevels(p *session.Params, keys []model.CounterKey) {
+	hours, units := make(hourColumns, len(keys)), make([]int64, len(keys))
+	for i, k := range keys {
+		hours[i], units[i] = model.HourKey{Customer: k.Customer, Meter: k.Meter, Hour: tx.levels[k].at}, tx.levels[k].units
+	}
+	hours.encode(p)
+	p.Int8(units)
+}
+
+// hourColumns contains keys of usage or of adjustments.
 type hourColumns []model.HourKey
 
 func (c hourColumns) encode(p *session.Params) {
@@ -126,7 +140,7 @@ func (c hourColumns) encode(p *session.Params) {
 	p.Int8(hour)
 }
 
-// receiptsToWrite are the new receipts, and of each table those that have changed.
+// receiptsToWrite returns the new receipts, and for each table the changed receipts.
 func (tx *transaction) receiptsToWrite() (fresh []*receipt, changed [len(ReceiptTables)][]*receipt) {
 	for _, r := range tx.receipts {
 		switch {
@@ -144,10 +158,10 @@ func (tx *transaction) receiptsToWrite() (fresh []*receipt, changed [len(Receipt
 	return fresh, changed
 }
 
-// usualBody is about the size of the body of a hit with two limits, bytes.
+// usualBody is the approximate size of the body of a hit with two limits, bytes.
 const usualBody = 192
 
-// receiptColumns are what receipts have in common when they are new and when they change.
+// receiptColumns contains the columns that new and changed receipts share.
 type receiptColumns struct {
 	ids            idColumns
 	cost, returned []int64

@@ -2,8 +2,8 @@ package model
 
 import "math"
 
-// allocation: used + cost ≤ limit, without a window; given back by refunds only (seats,
-// projects, stored gigabytes). The level is what is used.
+// allocation is the rule used + cost ≤ limit without a window. Units are returned only by refunds (seats,
+// projects, stored gigabytes). The level is the number of used units.
 type allocation struct{ counted }
 
 var allocationDescriptor = descriptor{
@@ -16,7 +16,7 @@ func (allocation) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
 	return bucket{stored.level, 1}
 }
 
-// bringBack: what is used is used, whenever that was.
+// bringBack keeps the bucket, because used units count whenever they were charged.
 func (allocation) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
 
 func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
@@ -25,7 +25,7 @@ func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 
 func (allocation) wait(*Limit, bucket, int64, moment) int64 { return Never }
 
-// resetAt: nothing comes back by itself.
+// resetAt returns NoReset for a used bucket, because time replenishes no units.
 func (allocation) resetAt(_ *Limit, b bucket, m moment) int64 {
 	if b.level == 0 {
 		return m.at

@@ -1,8 +1,8 @@
 package model
 
-// Backdate charges a cost as of the instant at to the row of the target's i-th counter, as far
-// as the cost still counts there, whether it fits or not. The row stands at the later of at and
-// its own instant then.
+// Backdate charges a cost as of the instant at to the row of the target's i-th counter. It charges the cost as far
+// as the cost still counts there, even if it does not fit. Afterwards the row's instant is the later of at and its
+// previous instant.
 func (t *Target) Backdate(i int, r *Row, at, cost int64) {
 	m := t.moment(max(at, r.At))
 	var next []int64
@@ -12,8 +12,8 @@ func (t *Target) Backdate(i int, r *Row, at, cost int64) {
 	r.State, r.At = next, m.at
 }
 
-// SetUsed makes a number what counts against one limit of the target's i-th counter, from an
-// instant on, as if the limit was untouched and all of it was charged then.
+// SetUsed sets the units that count against one limit of the target's i-th counter at an instant. The result is as
+// if the limit was untouched and all units were charged at that instant.
 func (t *Target) SetUsed(i, limit int, r *Row, used, instant int64) {
 	m := t.moment(instant)
 	var next []int64
@@ -28,8 +28,8 @@ func (t *Target) SetUsed(i, limit int, r *Row, used, instant int64) {
 	r.State, r.At = next, instant
 }
 
-// backdated is the limit's part of a state at m.at with a cost that was charged at an
-// instant ≤ m.at, as far as it counts then, whether it fits or not.
+// backdated returns the limit's part of a state at m.at after a charge. The cost is charged at an instant ≤ m.at,
+// as far as the cost counts at m.at, even if it does not fit.
 func (l *Limit) backdated(state []int64, since, at, cost int64, m moment) (next []int64) {
 	b, log := l.stand(state, since, m)
 	m.log = log
@@ -52,8 +52,8 @@ func (l *Limit) backdated(state []int64, since, at, cost int64, m moment) (next 
 	return next
 }
 
-// carryOver appends to next what was raised of a limit whose bucket is set to another one. state is what
-// it was until then.
+// carryOver appends to next the raised thresholds of a limit whose bucket is replaced by another bucket. state is
+// the state before the replacement.
 func (l *Limit) carryOver(next, state []int64, since int64, to bucket, m moment) []int64 {
 	if l.notify == nil {
 		return next

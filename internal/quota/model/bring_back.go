@@ -1,11 +1,10 @@
 package model
 
-// BringBack brings the row of a target's counter, named by its attribute, back to an earlier instant
-// than that of its last charge, µs: the clock was ahead then. Whatever the limits count goes on
-// counting, in the windows of that instant, so that no unit that was charged is given away. What the
-// running hour booked stays in its hour. The holds are left as they are: each ends when its
-// reservation was told. What is kept apart stays as it is: Settle comes before this, and a bucket that comes
-// back is brought back then.
+// BringBack sets the row of a target's counter back to an instant, µs, that is earlier than its last charge,
+// because the clock was ahead at that charge. The counter is identified by its attribute. All counted units
+// continue to count, in the windows of that instant, so that no charged unit is lost. Units that the running hour
+// booked stay in their hour. Holds stay unchanged, and each hold ends at the expiry that its reservation returned.
+// Departed buckets stay unchanged, too. Settle runs before this, and a bucket that returns later is set back then.
 func (t *Target) BringBack(attribute string, r *Row, at int64) {
 	limits, since, m := t.limitsOf(attribute), t.moment(r.At), t.moment(at)
 	var next []int64

@@ -2,22 +2,22 @@ package model
 
 import "math"
 
-// A cap is a limit of a customer's own counter: how many units may be used in one billing period, by what
-// they cost. Billing says how many. Its bucket has the units that are booked in the period, adjustments
-// among them. Units that open reservations hold count beside them, in whichever period they were taken.
+// A cap is a limit on a customer's own counter. It specifies how many units may be used in one billing period, and
+// is derived by billing from an amount of money. Its bucket contains the units that are booked in the period,
+// including adjustments. Units of open reservations count, too, whatever the period in which they were reserved.
 //
-// So all that books units moves the bucket, by MoveCap where no charge does. A row without the bucket
-// says nothing. Whoever charges it counts what is booked first (CountCap).
+// Therefore every booking of units changes the bucket, by MoveCap if there is no charge. In a row without the
+// bucket, the booked units are unknown, and whoever charges the row counts them first (CountCap).
 
-// CapName is the name of the limit that a cap is. No limit of a plan has it.
+// CapName is the name of the limit that represents a cap. No limit of a plan has this name.
 const CapName = "cap"
 
-// capID is the identity of caps' buckets. Their aux is the start of the period that the units are booked
-// in: so one that was counted for another period is none.
+// capID is the identity of the buckets of caps. Their aux is the start of the period in which the units are
+// booked, so a bucket of another period is ignored.
 const capID = int64(1)
 
-// NewCap is the limit of so many units, by an amount in minor units, in the billing period [start, end), µs. It counts in that period
-// alone.
+// NewCap returns a cap of the given units in the billing period [start, end), µs. The cap counts in that period
+// alone. amountMinor is the amount of money from which billing derived the units, in minor units.
 func NewCap(units, amountMinor, start, end int64) *Limit {
 	return &Limit{
 		Name: CapName, Algorithm: FixedWindow, Limit: units, Calendar: true, WindowText: "billing_period", ID: capID,
@@ -28,16 +28,16 @@ func NewCap(units, amountMinor, start, end int64) *Limit {
 // IsCap reports whether a limit is a cap.
 func (l *Limit) IsCap() bool { return l.kept == inPeriod }
 
-// capped has the rules of a cap.
+// capped implements the rules of a cap.
 type capped struct{ start, end, amountMinor int64 }
 
-// AmountMinor is what a cap may cost, in minor units; 0: the limit is none.
+// AmountMinor returns the maximum cost of a cap in minor units, or 0 if the limit is not a cap.
 func (l *Limit) AmountMinor() int64 {
 	c, _ := l.rules.(capped)
 	return c.amountMinor
 }
 
-// CapPeriod is the billing period that the target's cap is for, µs; capped is false without a cap.
+// CapPeriod returns the billing period of the target's cap, µs. The last result is false if the target has no cap.
 func (t *Target) CapPeriod() (start, end int64, is bool) {
 	if t.capped == nil {
 		return 0, 0, false
@@ -49,17 +49,17 @@ func (t *Target) CapPeriod() (start, end int64, is bool) {
 // Capped reports whether the target has a cap.
 func (t *Target) Capped() bool { return t.capped != nil }
 
-// Uncounted reports whether the target has a cap, and the state of its own counter does not say what is
-// booked in the cap's period.
+// Uncounted reports whether the target has a cap and the state of its own counter lacks the units booked in the
+// cap's period.
 func (t *Target) Uncounted(state []int64) bool { return t.capped != nil && !t.capped.countedIn(state) }
 
-// countedIn reports whether a state has the cap's bucket.
+// countedIn reports whether a state contains the cap's bucket.
 func (l *Limit) countedIn(state []int64) bool {
 	i := capAt(state)
 	return i >= 0 && state[i+2] == l.rules.(capped).start
 }
 
-// capAt is where a state has a cap's bucket; −1: nowhere.
+// capAt returns the index of a cap's bucket in a state, or −1 if there is no such bucket.
 func capAt(state []int64) int {
 	for i := 0; i+BucketLen <= len(state); i += BucketLen {
 		if state[i] == capID {
@@ -72,8 +72,8 @@ func capAt(state []int64) int {
 	return -1
 }
 
-// CapIn is what a cap's bucket in a state says: so many units are booked in the period from start on, µs. is
-// is false where there is none.
+// CapIn returns the units booked in the period that begins at start, µs, from a cap's bucket in a state. The last
+// result is false if the state has no such bucket.
 func CapIn(state []int64) (booked, start int64, is bool) {
 	i := capAt(state)
 	if i < 0 {
@@ -82,8 +82,8 @@ func CapIn(state []int64) (booked, start int64, is bool) {
 	return state[i+1], state[i+2], true
 }
 
-// CountCap is the state of the target's own counter with so many units booked in the cap's period. The
-// target has a cap.
+// CountCap returns the state of the target's own counter with the given units booked in the cap's period. The
+// target must have a cap.
 func (t *Target) CountCap(state []int64, booked int64) []int64 {
 	next := make([]int64, 0, len(state)+BucketLen)
 	if i := capAt(state); i >= 0 {
@@ -95,8 +95,8 @@ func (t *Target) CountCap(state []int64, booked int64) []int64 {
 	return append(next, capID, Within(booked), start, 0)
 }
 
-// MoveCap is the state of a customer's own counter after units were booked in an hour, below 0 taken off,
-// without a charge. moved is false where that changes no cap.
+// MoveCap returns the state of a customer's own counter after units were booked in an hour without a charge.
+// Negative units are subtracted. moved is false if the booking affects no cap.
 func MoveCap(state []int64, hour, units int64) (next []int64, moved bool) {
 	i := capAt(state)
 	if i < 0 || units == 0 || hour < state[i+2] {
@@ -107,7 +107,8 @@ func MoveCap(state []int64, hour, units int64) (next []int64, moved bool) {
 	return next, true
 }
 
-// Within is a number of booked units, as far as a bucket can count. Adjustments may be below 0.
+// Within bounds a number of booked units by the numbers that a bucket can count. Adjustments may make the number
+// negative.
 func Within(units int64) int64 { return min(max(units, -softCap), softCap) }
 
 func (c capped) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
@@ -117,10 +118,10 @@ func (c capped) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
 	return stored
 }
 
-// bringBack: what is booked is booked.
+// bringBack keeps the bucket, because bookings are final.
 func (capped) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
 
-// held are the units that open reservations hold.
+// held returns the units of open reservations.
 func (capped) held(m moment) int64 { return m.holds.open(capID, m.at) }
 
 func (c capped) headroom(l *Limit, b bucket, m moment) int64 {
@@ -131,15 +132,15 @@ func (capped) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{Within(b.level + cost), b.aux}
 }
 
-// used: adjustments that took off more than was used leave nothing that counts.
+// used returns 0 if adjustments subtracted more than was used.
 func (c capped) used(_ *Limit, b bucket, m moment) int64 {
 	return max(0, Within(b.level+c.held(m)))
 }
 
-// wait: a cap counts to the end of its period alone, which bounds all waits.
+// wait returns Never, because a cap counts only until the end of its period, which bounds all waits.
 func (capped) wait(*Limit, bucket, int64, moment) int64 { return Never }
 
-// resetAt: units that are held count in the next period, too.
+// resetAt considers holds, because units of open reservations count in the next period, too.
 func (c capped) resetAt(_ *Limit, b bucket, m moment) int64 {
 	at := m.at
 	if n := m.holds.Len(); n > 0 {
@@ -151,13 +152,13 @@ func (c capped) resetAt(_ *Limit, b bucket, m moment) int64 {
 	return at
 }
 
-// giveBack and backdate: MoveCap moves the bucket with what is booked.
+// giveBack and backdate change nothing, because MoveCap changes the bucket with each booking.
 func (capped) giveBack(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 func (capped) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
 func (capped) countable(_ *Limit, b bucket, _ moment) int64 { return softCap - b.level }
 
-// countsFrom: a hold counts, whenever it was taken.
+// countsFrom returns 0, because a hold counts whenever its reservation was charged.
 func (capped) countsFrom(*Limit, bucket, moment) int64      { return 0 }
 func (c capped) began(*Limit, bucket, moment) (int64, bool) { return c.start, true }
 func (capped) sound(_ *Limit, b bucket, _ []int64) bool     { return b.level == Within(b.level) }

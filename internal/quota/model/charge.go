@@ -5,14 +5,15 @@ import (
 	"sort"
 )
 
-// How a charge changes a row. A lane charges remembered rows by it, and a worker locked ones.
+// This file computes how a charge changes a row. Lanes charge remembered rows with it, and workers charge locked
+// rows.
 
-// chargeState charges a cost to the limits of one counter. state is the counter's state of the
-// instant since, and the charge is at m.at. The cost fits all hard limits, or is an overrun.
+// chargeState charges a cost to the limits of one counter. state is the counter's state of the instant since, and
+// the charge is at m.at. The cost fits all hard limits, or is an overrun.
 //
-// chargeState appends the new state to next, and returns next and the bits of the shadows that
-// were spared. A shadow that would refuse the cost is spared: it is not charged. A concurrency
-// limit has no bucket, for it counts holds.
+// chargeState appends the new state to next, and returns next and the bits of the spared shadow limits. A shadow
+// limit is spared, which means not charged, if it would refuse the cost. A concurrency limit counts holds and
+// therefore has no bucket.
 func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64, m moment) (_ []int64, spared uint32) {
 	next = slices.Grow(next, max(len(state), BucketLen*len(limits)))
 	for i, l := range limits {
@@ -50,12 +51,12 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 	return next, spared
 }
 
-// longestRun is how many hits, from the first on, can be charged as one sum. sums are the running
-// sums of the hits' costs. All hits of a run fit all hard limits. A run ends where a shadow changes
-// its verdict, and where a soft limit can count no more. So the decision of each single hit can be
-// computed from the state after the whole run.
+// longestRun returns how many hits, from the first hit on, can be charged as one sum. sums are the running sums of
+// the hits' costs. All hits of a run fit all hard limits. A run ends before a shadow limit changes its verdict or
+// a soft limit can count no more. Therefore the decision of each hit can be computed from the state after the
+// whole run.
 //
-// rows has one row for each counter, none later than the instant at.
+// rows contains one row for each counter, and no row is later than the instant at.
 func (t *Target) longestRun(rows []Row, sums []int64, at int64) int {
 	run := len(sums)
 	for i := range rows {
@@ -72,9 +73,8 @@ func (t *Target) longestRun(rows []Row, sums []int64, at int64) int {
 	return run
 }
 
-// Charge charges a cost that fits to all rows, one a counter, at an instant, and returns the
-// bits of the shadows, over all limits, that were spared. The first row's new state may take
-// the memory of buf.
+// Charge charges a cost that fits to all rows at an instant. There is one row for each counter. Charge returns the
+// bits of the spared shadow limits over all limits. The first row's new state may use the memory of buf.
 func (t *Target) Charge(rows []Row, cost, at int64, buf []int64) (spared uint32) {
 	for i := range rows {
 		m := t.moment(at)
@@ -86,7 +86,7 @@ func (t *Target) Charge(rows []Row, cost, at int64, buf []int64) (spared uint32)
 	return spared
 }
 
-// run is how many hits with these running sums one limit lets be charged as one sum.
+// run returns how many hits with these running sums one limit allows to be charged as one sum.
 func (l *Limit) run(b bucket, sums []int64, m moment) int {
 	if l.Mode == Soft {
 		most := l.rules.countable(l, b, m)
@@ -97,32 +97,31 @@ func (l *Limit) run(b bucket, sums []int64, m moment) int {
 	if run > 0 || l.Mode == Hard {
 		return run
 	}
-	for run = 1; run < len(sums) && sums[run]-sums[run-1] > headroom; { // a shadow that refuses each
+	for run = 1; run < len(sums) && sums[run]-sums[run-1] > headroom; { // a shadow limit that refuses every hit
 		run++
 	}
 	return run
 }
 
-// Identity is that of the bucket of the i-th limit over all counters, at an instant.
+// Identity returns the identity of the bucket of the i-th limit over all counters, at an instant.
 func (t *Target) Identity(i int, at int64) int64 { return t.LimitAt(i).BucketID(t.moment(at)) }
 
-// Series is the costs of hits on one target, in order of arrival, and what became of the hits.
-// The memory of a Series is used again.
+// Series contains the costs of hits on one target, in order of arrival, and the results of the hits. The memory of
+// a Series is reused.
 type Series struct {
-	Costs []int64 // of the hits, units
+	Costs []int64 // the costs of the hits, units
 
-	// What Decide did.
-	Admitted int   // hits
-	Cost     int64 // of those
-	Refused  bool  // one hit at least
+	// The results of Decide.
+	Admitted int   // the number of admitted hits
+	Cost     int64 // the sum of the costs of the admitted hits
+	Refused  bool  // at least one hit was refused
 
 	sums []int64
 }
 
-// Decide decides the hits at an instant as if they came one after the other. It calls report with
-// the decision of each. rows has one row for each counter of the target, as they are before the
-// hits. Decide replaces them by the rows after the hits. The first row's new state may use buf's
-// memory.
+// Decide decides the hits at an instant as if they arrived one after the other. It calls report with the decision
+// of each hit. rows contains one row for each counter of the target, in the state before the hits. Decide replaces
+// these rows by the rows after the hits. The first row's new state may use buf's memory.
 func (s *Series) Decide(t *Target, rows []Row, instant int64, buf []int64, report func(hit int, d Decision)) {
 	s.Admitted, s.Cost, s.Refused = 0, 0, false
 	for from := 0; from < len(s.Costs); {
@@ -136,8 +135,8 @@ func (s *Series) Decide(t *Target, rows []Row, instant int64, buf []int64, repor
 	}
 }
 
-// admit charges the longest run of hits that the limits admit, from the hit from on, and returns
-// the run's length. It reports to each hit the buckets and versions right after that hit.
+// admit charges the longest run of hits that the limits admit, starting at the hit from, and returns the run's
+// length. For each hit, it reports the buckets and versions directly after that hit.
 func (s *Series) admit(t *Target, from int, rows []Row, instant int64, buf []int64, report func(hit int, d Decision)) (run int) {
 	s.sums = s.sums[:0]
 	sum := int64(0)
@@ -159,7 +158,7 @@ func (s *Series) admit(t *Target, from int, rows []Row, instant int64, buf []int
 	for i := range last {
 		d := after
 		d.Cost = s.Costs[from+i]
-		d.buckets, d.versions = slices.Clone(after.buckets), slices.Clone(after.versions) // nil, mostly
+		d.buckets, d.versions = slices.Clone(after.buckets), slices.Clone(after.versions) // usually nil
 		d.Shift(s.sums[i] - s.sums[last])
 		d.version -= int64(last - i)
 		for v := range d.versions {
@@ -172,7 +171,7 @@ func (s *Series) admit(t *Target, from int, rows []Row, instant int64, buf []int
 	return run
 }
 
-// refuse refuses the hits, from one on, that do not fit, and returns how many.
+// refuse refuses the hits that do not fit, starting at the hit from, and returns their number.
 func (s *Series) refuse(t *Target, from int, rows []Row, instant int64, report func(hit int, d Decision)) (n int) {
 	d := Judge(t, rows, instant, 0)
 	d.Allowed = false
@@ -188,5 +187,5 @@ func (s *Series) refuse(t *Target, from int, rows []Row, instant int64, report f
 	return n
 }
 
-// Empty is the memory of s without hits.
+// Empty returns the memory of s without hits.
 func (s *Series) Empty() Series { return Series{Costs: s.Costs[:0], sums: s.sums[:0]} }

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// ErrMalformed says that a counter's stored row is none that the Go model writes. Somebody has
-// written it by hand, or the table is damaged.
+// ErrMalformed reports that the Go model cannot have written a counter's stored row. The row was written by hand,
+// or the table is damaged.
 var ErrMalformed = errors.New("a counter's row cannot be read")
 
-// lastInstant is the first microsecond of the year 10000, which no clock shows.
+// lastInstant is the first microsecond of the year 10000, which no clock reaches.
 const lastInstant = int64(253402300800e6)
 
-// Check reports whether the row of the target's counter with this attribute is one that the Go
-// model may have written. Whoever reads a row asks, before the Go model sees the row: the model's
-// sums and loops are right for such rows only. Errors: ErrMalformed.
+// Check reports whether the Go model may have written the row of the target's counter with this attribute. Call
+// Check after each read of a row, before the Go model uses the row, because the model's sums and loops are correct
+// for such rows only. Errors: ErrMalformed.
 func (t *Target) Check(attribute string, r *Row) error {
 	malformed := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
@@ -51,8 +51,8 @@ func (t *Target) Check(attribute string, r *Row) error {
 	return nil
 }
 
-// CheckHour reports whether a row may have units in the hour that begins at hour, µs. Civil hours of
-// 1970's first one begin up to an hour before it. Errors: ErrMalformed.
+// CheckHour reports whether a row may have units in the hour that begins at hour, µs. In some timezones, the first
+// hour of 1970 begins up to an hour before the epoch. Errors: ErrMalformed.
 func CheckHour(hour, units int64) error {
 	if units < 0 || hour <= -3600e6 || hour >= lastInstant {
 		return fmt.Errorf("%w: %d units in the hour %d", ErrMalformed, units, hour)
@@ -60,5 +60,5 @@ func CheckHour(hour, units int64) error {
 	return nil
 }
 
-// counts reports whether a bucket may have counted so many units.
+// counts reports whether a bucket may have counted n units.
 func counts(n int64) bool { return n >= 0 && n <= softCap }

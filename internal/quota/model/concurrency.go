@@ -2,9 +2,9 @@ package model
 
 import "math"
 
-// concurrency: units in flight + cost ≤ limit. Only reservations are judged by it, and it
-// counts what open ones hold; hits do not know it. There is no bucket in the row: the level
-// is the sum of the holds on the counter that are charged to it.
+// concurrency is the rule units in flight + cost ≤ limit. The limit applies only to reservations and counts the
+// units of open reservations; hits ignore it. The row has no bucket for the limit, because the level is the sum of
+// the counter's holds that are charged to the limit.
 type concurrency struct{ counted }
 
 var concurrencyDescriptor = descriptor{
@@ -20,7 +20,8 @@ func (concurrency) stand(l *Limit, _ bucket, _ int64, m moment) bucket {
 	return bucket{level: m.holds.open(l.ID, m.at)}
 }
 
-// bringBack: there is no bucket, and holds end when their reservations were told.
+// bringBack changes nothing, because there is no bucket and each hold ends at the expiry that its reservation
+// returned.
 func (concurrency) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
 
 func (concurrency) wait(*Limit, bucket, int64, moment) int64 { return Never }
@@ -32,7 +33,7 @@ func (concurrency) giveBack(_ *Limit, b bucket, _, cost int64, _ moment) bucket 
 	return bucket{max(0, b.level-cost), 0}
 }
 
-// backdate: what was used is not in flight.
+// backdate changes nothing, because past usage is not in flight.
 func (concurrency) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
 func (concurrency) countsFrom(*Limit, bucket, moment) int64    { return 0 }
@@ -40,9 +41,9 @@ func (concurrency) began(*Limit, bucket, moment) (int64, bool) { return 0, false
 func (concurrency) lifetime(*Limit) int64                      { return 0 }
 func (concurrency) mostIn(*Limit, int64, bool) int64           { return math.MaxInt64 }
 
-func (concurrency) sound(*Limit, bucket, []int64) bool { return true } // it has no bucket
+func (concurrency) sound(*Limit, bucket, []int64) bool { return true } // the limit has no bucket
 
-// resetAt: nothing comes back by itself, but what is held (see course).
+// resetAt returns NoReset for a used limit, because only the end of a hold returns units (see course).
 func (concurrency) resetAt(_ *Limit, b bucket, m moment) int64 {
 	if b.level == 0 {
 		return m.at
@@ -50,7 +51,7 @@ func (concurrency) resetAt(_ *Limit, b bucket, m moment) int64 {
 	return NoReset
 }
 
-// compileTTL reads a concurrency limit's ttl.
+// compileTTL reads the ttl of a concurrency limit.
 func (l *Limit) compileTTL(s *Spec, refuse refusal) {
 	var err error
 	if s.TTL == "" {
@@ -62,7 +63,7 @@ func (l *Limit) compileTTL(s *Spec, refuse refusal) {
 	}
 }
 
-// MinTTL and MaxTTL bound the life of a reservation, µs.
+// MinTTL and MaxTTL bound the lifetime of a reservation, µs.
 const (
 	MinTTL = int64(1e3)
 	MaxTTL = int64(24 * 3600e6)

@@ -5,25 +5,25 @@ import (
 	"sort"
 )
 
-// How a limit goes on where holds may expire meanwhile.
+// This file predicts the future of a limit while holds may expire.
 
-// held is the units of a limit that holds have in one of its windows, as running sums. They were
-// charged from an instant on, and are given back alike.
+// held contains the units that holds have in one of a limit's windows, as running sums. The units were charged at
+// or after the instant from, and are returned to that window.
 type held struct {
 	from int64
 	sums []int64
 }
 
-// units are those of the first n holds.
+// units returns the units of the first n holds.
 func (h held) units(n int) int64 {
-	if h.sums == nil { // the last window of what has none
+	if h.sums == nil { // the previous window of a limit that counts only one window
 		return 0
 	}
 	return h.sums[n]
 }
 
-// held are the units that holds have of those that a bucket counts at a moment: in its running window, and
-// in the last one, which only a sliding window counts.
+// held returns the units of holds among the units that a bucket counts at a moment: in the running window, and in
+// the previous window, which only a sliding window counts.
 func (l *Limit) held(b bucket, m moment) (now, last held) {
 	id, from := l.BucketID(m), l.rules.countsFrom(l, b, m)
 	if l.twoWindows {
@@ -34,7 +34,7 @@ func (l *Limit) held(b bucket, m moment) (now, last held) {
 	return held{from, m.holds.sumsOf(id, from, forever)}, last
 }
 
-// reserved is the units of a limit that open reservations hold and that have not come back.
+// reserved returns the units of a limit that open reservations hold and that have not been replenished.
 func (d *Decision) reserved(i int) int64 {
 	l, b, m := d.Target.LimitAt(i), d.stands()[i], d.moment(i)
 	now, last := l.held(b, m)
@@ -42,23 +42,22 @@ func (d *Decision) reserved(i int) int64 {
 	return min(AddUpTo(now.units(n), last.units(n)), softCap, l.taken(b, m))
 }
 
-// Unreserved is what was taken of the i-th limit over all counters, has not come back, and is held by
-// no open reservation, units. It may be more than the limit's capacity.
+// Unreserved returns the units of the i-th limit over all counters that were charged, have not been replenished,
+// and belong to no open reservation. The result may exceed the limit's capacity.
 func (d *Decision) Unreserved(i int) int64 {
 	l := d.Target.LimitAt(i)
 	return l.taken(d.stands()[i], d.moment(i)) - d.reserved(i)
 }
 
-// course is how one limit goes on from a decision if nothing else happens but that time
-// passes and holds expire.
+// course predicts one limit after a decision if nothing happens except that time passes and holds expire.
 type course struct {
 	limit     *Limit
 	bucket    bucket
-	m         moment // of the decision, with the log and the holds
+	m         moment // the moment of the decision, with the log and the holds
 	now, last held
 }
 
-// course is that of the i-th limit over all counters, from the decision's instant on.
+// course returns the course of the i-th limit over all counters from the decision's instant on.
 func (d *Decision) course(i int) course {
 	c := course{limit: d.Target.LimitAt(i), bucket: d.stands()[i], m: d.moment(i)}
 	c.now, c.last = c.limit.held(c.bucket, c.m)
@@ -68,7 +67,8 @@ func (d *Decision) course(i int) course {
 	return c
 }
 
-// afterExpiries is the bucket after the first n holds have expired, and the moment of the last of them.
+// afterExpiries returns the bucket after the first n holds have expired, and the moment at which the last of these
+// holds expires.
 func (c *course) afterExpiries(n int) (bucket, moment) {
 	l, b, m := c.limit, c.bucket, c.m
 	if n > 0 {
@@ -79,12 +79,13 @@ func (c *course) afterExpiries(n int) (bucket, moment) {
 	return l.rules.stand(l, b, c.m.at, m), m
 }
 
-// until is the first instant at which something comes true on the course, say that a cost fits.
-// For a bucket, at returns when that comes true if no more holds expire; NoReset: never. until
-// looks for the fewest expired holds after which it comes true before the next hold expires.
+// until returns the first instant at which a condition becomes true on the course, such as that a cost fits. For a
+// bucket, at returns the instant at which the condition becomes true if no more holds expire, or NoReset if it
+// never does. until searches for the smallest number of expired holds after which the condition becomes true
+// before the next hold expires.
 //
-// The search by halves is right because limits only recover: what comes in time after some holds
-// comes in time after more of them.
+// The binary search is correct because limits only recover. A condition that becomes true in time after some holds
+// also becomes true in time after more holds.
 func (c *course) until(at func(b bucket, m moment) int64) int64 {
 	all := c.m.holds.list
 	n := sort.Search(len(all), func(n int) bool {
@@ -94,9 +95,8 @@ func (c *course) until(at func(b bucket, m moment) int64) int64 {
 	return at(c.afterExpiries(n))
 }
 
-// heldUntil is until for a concurrency limit, of which only holds say anything, and for a cap, whose
-// booked units do not come back: the first
-// instant at which no more than so many units are in flight.
+// heldUntil returns the first instant at which at most most units are in flight. It is the variant of until for a
+// concurrency limit, which counts only holds, and for a cap, whose booked units are not returned.
 func (c *course) heldUntil(most int64) int64 {
 	all := c.m.holds.list
 	switch n := sort.Search(len(all)+1, func(n int) bool { return c.bucket.level-c.now.units(n) <= most }); {
@@ -109,13 +109,13 @@ func (c *course) heldUntil(most int64) int64 {
 	}
 }
 
-// logUntil is until for a sliding log: the first instant at which no more than so many units, 0 or
-// more, count. It goes through holds and blocks in the order in which their units go. That is one
-// look at each: what is left of a block's units depends on the log, which each charge changes.
+// logUntil returns the first instant at which at most most ≥ 0 units count. It is the variant of until for a
+// sliding log. It visits each hold and each block once, in the order in which their units stop counting. A search
+// would not do, because the remaining units of a block depend on the log, which each charge changes.
 func (c *course) logUntil(most int64) int64 {
 	l, at, level := c.limit, c.m.at, int64(0)
 	blocks, held := l.logBlocks(c.m.log, c.m.at), c.m.holds.blocksOf(l)
-	left, of := make([]int64, len(held.blocks)), make([]int, len(blocks)) // of: a block's place in held, or −1
+	left, of := make([]int64, len(held.blocks)), make([]int, len(blocks)) // of contains each block's index in held, or −1
 	for i, b := range blocks {
 		level += b.units
 		if of[i] = held.place(b.block); of[i] >= 0 {
@@ -145,15 +145,15 @@ func (c *course) logUntil(most int64) int64 {
 	return at
 }
 
-// heldBlocks are the blocks of a log that holds were charged in, in order, with the units of all
-// holds in each. of has for each hold the place of its block, or −1: it was not charged to the log.
+// heldBlocks contains the blocks of a log in which holds were charged, in order, with the units of all holds in
+// each block. of contains the index of each hold's block, or −1 if the hold was not charged to the log.
 type heldBlocks struct {
 	blocks []int64
 	units  []int64
 	of     []int32
 }
 
-// place is the place of a block, or −1.
+// place returns the index of a block, or −1.
 func (h *heldBlocks) place(block int64) int {
 	if i := sort.Search(len(h.blocks), func(i int) bool { return h.blocks[i] >= block }); i < len(h.blocks) && h.blocks[i] == block {
 		return i
@@ -161,7 +161,7 @@ func (h *heldBlocks) place(block int64) int {
 	return -1
 }
 
-// held is the units that holds have in a block.
+// held returns the units of holds in a block.
 func (h *heldBlocks) held(block int64) int64 {
 	if i := h.place(block); i >= 0 {
 		return h.units[i]
@@ -169,7 +169,7 @@ func (h *heldBlocks) held(block int64) int64 {
 	return 0
 }
 
-// blocksOf are the blocks of a sliding log that the holds were charged in.
+// blocksOf returns the blocks of a sliding log in which the holds were charged.
 func (h *Holds) blocksOf(l *Limit) *heldBlocks {
 	if h == nil {
 		return &heldBlocks{}
@@ -201,7 +201,7 @@ func (h *Holds) blocksOf(l *Limit) *heldBlocks {
 	return b
 }
 
-// waitHeld is wait where holds may expire meanwhile.
+// waitHeld returns the wait of a limit when holds may expire in the meantime.
 func (d *Decision) waitHeld(i int) int64 {
 	c := d.course(i)
 	l, instant := c.limit, NoReset
@@ -230,7 +230,7 @@ func (d *Decision) waitHeld(i int) int64 {
 	return instant - d.At
 }
 
-// resetHeld is resetAt where holds may expire meanwhile.
+// resetHeld returns the reset of a limit when holds may expire in the meantime.
 func (d *Decision) resetHeld(i int) int64 {
 	c := d.course(i)
 	switch c.limit.kept {

@@ -6,41 +6,41 @@ import (
 	"slices"
 )
 
-// Never is the wait of a refusal that no wait will lift.
+// Never is the wait of a refusal that no wait ends.
 const Never int64 = -1
 
-// NoReset is the reset of a limit whose whole quota never comes back, as of an allocation in use.
-// A very slow token bucket has it, too: its reset is too late for 64 bits of µs.
+// NoReset is the reset of a limit whose whole quota is never available again, such as an allocation in use. A very
+// slow token bucket has this reset, too, if its reset is too late for 64 bits of µs.
 const NoReset int64 = math.MaxInt64
 
-// Decision is the outcome of a hit. What it says of each limit of its target is viewed
-// by View.
+// Decision is the result of a hit. View returns the result for each limit of the target.
 type Decision struct {
 	Target   *Target
 	Allowed  bool
 	Cost     int64
 	At       int64 // the hit's one instant, µs
-	Ahead    int64 // of At: how much later than the customer's clock showed, µs, since a counter is ahead of that
-	AsOf     int64 // a refusal from memory: the instant its view was read, µs; else 0
-	Replayed bool  // an earlier one, given again for its id; nothing was charged now
-	Degraded bool  // decided while the database was out of reach, and not charged; let in, it has no views
+	Ahead    int64 // the time by which At is later than the customer's clock, µs, because a counter is ahead of the clock
+	AsOf     int64 // for a refusal from memory, the instant of the read that it relies on, µs; else 0
+	Replayed bool  // an earlier decision that is returned again for its id; nothing was charged now
+	Degraded bool  // decided while the database was out of reach, and not charged; has no views if admitted
 
-	// Versions and stands read these. version and few are enough for most hits, and need no
-	// memory of their own.
+	// Versions and stands read the following fields. version and few suffice for most hits and need no memory of
+	// their own.
 	version  int64
-	versions []int64 // one a counter, where there are several
+	versions []int64 // one for each counter, if there are several
 	few      [2]bucket
-	buckets  []bucket // instead of few, where there are more limits
+	buckets  []bucket // used instead of few if there are more limits
 
-	logs    [][]int64 // of each limit, the blocks of its sliding log; nil without any
-	holds   []*Holds  // of each counter; nil without any
-	answer  []View    // of a replayed decision: what the first answer said of each limit
-	charged bool      // the buckets are those after the charge
-	spared  uint32    // the bits of the shadows that would have refused and were not charged
+	logs    [][]int64 // for each limit, the blocks of its sliding log; nil if no limit has blocks
+	holds   []*Holds  // for each counter; nil if there are no holds
+	answer  []View    // for a replayed decision: the first response's view of each limit
+	charged bool      // the buckets are in the state after the charge
+	spared  uint32    // the bits of the shadow limits that would have refused and were not charged
 }
 
-// Versions are the counters' versions, one a counter of the target: after the charge when
-// admitted, else of the state the hit was refused on. Nil where nothing was judged.
+// Versions returns the versions of the target's counters. The versions are those after the charge if the hit was
+// admitted, and otherwise those of the state on which the hit was refused. The result is nil if nothing was
+// judged.
 func (d *Decision) Versions() []int64 {
 	if d.versions != nil || d.Replayed || d.Degraded || d.Target == nil {
 		return d.versions
@@ -48,8 +48,8 @@ func (d *Decision) Versions() []int64 {
 	return []int64{d.version}
 }
 
-// stands are the buckets, one a limit, as they stand at At: after the charge, or of the state
-// the hit was refused on.
+// stands returns the buckets of all limits as of At, after the charge or in the state on which the hit was
+// refused.
 func (d *Decision) stands() []bucket {
 	if d.buckets != nil {
 		return d.buckets
@@ -57,18 +57,18 @@ func (d *Decision) stands() []bucket {
 	return d.few[:min(len(d.few), d.Target.NumLimits())]
 }
 
-// View is what a decision says of one limit; see the contract's "Per limit".
+// View describes the result of one limit; see the contract's "Per limit".
 type View struct {
 	Limit      *Limit
 	Used       int64 // units
 	Remaining  int64 // units
-	Exceeded   bool  // the limit is past its units; or a soft limit or a shadow did not admit the hit
-	RetryAfter int64 // µs, 0 when admitted or when this limit alone would admit, or Never
+	Exceeded   bool  // the limit is exceeded, or a soft or shadow limit did not admit the hit
+	RetryAfter int64 // µs, 0 if the hit was admitted or this limit alone would admit it, or Never
 	ResetAt    int64 // µs since the epoch, or NoReset
-	Reserved   int64 // units of Used that open reservations hold
+	Reserved   int64 // the units of Used that open reservations hold
 }
 
-// NumViews is the number of limits that View tells of.
+// NumViews returns the number of limits for which View returns a result.
 func (d *Decision) NumViews() int {
 	if d.Replayed {
 		return len(d.answer)
@@ -76,7 +76,7 @@ func (d *Decision) NumViews() int {
 	return d.Target.NumLimits()
 }
 
-// View is the decision's view of the plan's i-th limit, 0 ≤ i < NumViews().
+// View returns the decision's view of the plan's i-th limit, 0 ≤ i < NumViews().
 func (d *Decision) View(i int) View {
 	if d.Replayed {
 		return d.answer[i]
@@ -90,7 +90,7 @@ func (d *Decision) View(i int) View {
 	}
 	v.ResetAt = d.resetAt(i)
 	switch {
-	case l.Mode == Hard: // past its units after an overrun, or when its limit was lowered
+	case l.Mode == Hard: // exceeded after an overrun or after its limit was lowered
 		v.Exceeded = headroom < 0
 	case d.charged:
 		v.Exceeded = headroom < 0 || d.spared&(1<<i) != 0
@@ -103,7 +103,7 @@ func (d *Decision) View(i int) View {
 	return v
 }
 
-// moment is that of the i-th limit over all counters.
+// moment returns the moment of the i-th limit over all counters.
 func (d *Decision) moment(i int) moment {
 	m := d.Target.moment(d.At)
 	if d.logs != nil {
@@ -115,9 +115,9 @@ func (d *Decision) moment(i int) moment {
 	return m
 }
 
-// Wait is how long after At the i-th limit over all counters admits the cost, see Limit.wait. It is
-// at most the time to the end of the override that the limit is, or to another plan: another limit
-// counts then.
+// Wait returns the time after At until the i-th limit over all counters admits the cost, see Limit.wait. If the
+// limit is an override that ends, or another plan follows, the wait ends there at the latest, because another
+// limit counts then.
 func (d *Decision) Wait(i int) (wait int64) {
 	l, m := d.Target.LimitAt(i), d.moment(i)
 	if m.holds == nil {
@@ -133,8 +133,9 @@ func (d *Decision) Wait(i int) (wait int64) {
 	return wait
 }
 
-// resetAt is when the whole quota of the i-th limit over all counters is there again, by the limits
-// of another plan where that one counts by then. At the change a limit that the other plan lacks is gone.
+// resetAt returns the instant at which the whole quota of the i-th limit over all counters is available again. If
+// another plan counts by then, its limits determine the instant. A limit that the other plan lacks ends at the
+// change of plan.
 func (d *Decision) resetAt(i int) (at int64) {
 	l, m := d.Target.LimitAt(i), d.moment(i)
 	if m.holds == nil {
@@ -150,7 +151,7 @@ func (d *Decision) resetAt(i int) (at int64) {
 	switch {
 	case same < 0:
 		return ending.planTo
-	case l.kept != inBucket: // it comes back alike, whatever the limit
+	case l.kept != inBucket: // its units are replenished in the same way, whatever the limit
 		return at
 	}
 	next := (*ending.next)[same]
@@ -167,26 +168,26 @@ func (d *Decision) resetAt(i int) (at int64) {
 	return c.until(then)
 }
 
-// FromNow is a wait from At on, as it is from the customer's clock on: for headers, which tell no
-// instant that a client could count from.
+// FromNow converts a wait that begins at At to a wait that begins at the customer's clock. Headers use it, because
+// they contain no instant from which a client could count.
 func (d *Decision) FromNow(wait int64) int64 {
-	if wait <= 0 { // none, or Never
+	if wait <= 0 { // there is no wait, or the wait is Never
 		return wait
 	}
 	return AddUpTo(wait, d.Ahead)
 }
 
-// Now is what the customer's clock showed when the hit was judged, µs.
+// Now returns the customer's clock at the time of the judgment, µs.
 func (d *Decision) Now() int64 { return d.At - d.Ahead }
 
-// RefusedBy reports whether the i-th limit over all counters refuses the cost. Only hard ones do.
+// RefusedBy reports whether the i-th limit over all counters refuses the cost. Only hard limits refuse.
 func (d *Decision) RefusedBy(i int) bool {
 	l := d.Target.LimitAt(i)
 	return l.Mode == Hard && d.Cost > max(0, l.rules.headroom(l, d.stands()[i], d.moment(i)))
 }
 
-// OneVersion is the version of the one counter that was judged, or -1 if there are several or
-// units are held on it.
+// OneVersion returns the version of the judged counter, or -1 if several counters were judged or the counter has
+// holds.
 func (d *Decision) OneVersion() int64 {
 	if d.versions != nil || d.holds != nil {
 		return -1
@@ -194,8 +195,8 @@ func (d *Decision) OneVersion() int64 {
 	return d.version
 }
 
-// RetryAfter is the largest wait of all hard limits after At in µs: 0 when admitted, Never when one
-// is.
+// RetryAfter returns the largest wait of all hard limits after At in µs. The result is 0 if the hit was admitted,
+// and Never if any wait is Never.
 func (d *Decision) RetryAfter() int64 {
 	if d.Allowed {
 		return 0
@@ -214,14 +215,14 @@ func (d *Decision) RetryAfter() int64 {
 	return longest
 }
 
-// Overrun admits the decision's cost, which has been spent already, whatever hard limits say. A
-// charge of it leaves them past their units, as far as 64 bits can count, as a soft limit is.
+// Overrun admits the decision's cost, which has been spent already, regardless of hard limits. When the cost is
+// charged, the hard limits are exceeded like soft limits, as far as 64 bits can count.
 func (d Decision) Overrun() Decision {
 	d.Allowed = true
 	return d
 }
 
-// Headroom is the largest cost that all hard limits would admit on these buckets, 0 or more.
+// Headroom returns the largest cost that all hard limits would admit on these buckets, at least 0.
 func (d *Decision) Headroom() int64 {
 	headroom := int64(math.MaxInt64)
 	for i, b := range d.stands() {
@@ -235,16 +236,16 @@ func (d *Decision) Headroom() int64 {
 // Row is a counter's stored state as a statement returned it.
 type Row struct {
 	State    []int64
-	Departed []int64 // buckets of limits that left, see Settle; nil: none, or they were not read
-	At       int64   // instant of the last charge
+	Departed []int64 // buckets of removed limits, see Settle; nil: no such buckets, or they were not read
+	At       int64   // the instant of the last charge
 	Version  int64
 	Change   int64
-	Holds    *Holds // all of them; state is without their mark then
+	Holds    *Holds // all holds; if there are any, State does not contain their mark
 }
 
-// Judge says what the rows (one a counter of the target, in its order) decide for a hit
-// at now, by the Go model. Judge charges nothing: the decision's buckets are those before the
-// hit. The caller has given back the holds that have expired (see Target.Expire).
+// Judge decides a hit at now on the rows (one for each counter of the target, in its order) with the Go model.
+// Judge charges nothing, so the decision's buckets are in the state before the hit. The caller must have removed
+// the expired holds (see Target.Expire).
 func Judge(t *Target, rows []Row, now, cost int64) Decision {
 	d := Decision{Target: t, Cost: cost, At: now, version: rows[0].Version}
 	if len(rows) > 1 {
@@ -285,17 +286,16 @@ func Judge(t *Target, rows []Row, now, cost int64) Decision {
 	return d
 }
 
-// WindowStart is when the running window of the plan's i-th limit began, µs, 0 ≤ i < NumViews().
-// runs is false of a limit that has no window with a start, and of a window that begins with a
-// first hit when none was charged.
+// WindowStart returns the start of the running window of the plan's i-th limit, µs, 0 ≤ i < NumViews(). runs is
+// false if the limit's windows have no start, and if a window begins with a first hit and nothing was charged.
 func (d *Decision) WindowStart(i int) (start int64, runs bool) {
 	i = d.Target.place(i)
 	l := d.Target.LimitAt(i)
 	return l.rules.began(l, d.stands()[i], d.moment(i))
 }
 
-// Shift adds units to the decision's buckets; units below 0 are taken off. It leaves out the
-// shadows that were spared. So the decision of a run's last hit becomes that of an earlier hit.
+// Shift adds units to the decision's buckets, or subtracts them if units is negative. It leaves out the spared
+// shadow limits. Shift turns the decision of a run's last hit into the decision of an earlier hit.
 func (d *Decision) Shift(units int64) {
 	stands := d.stands()
 	for i := range stands {
@@ -305,13 +305,13 @@ func (d *Decision) Shift(units int64) {
 	}
 }
 
-// SameAs reports whether two decisions are the same but for where their state was read.
+// SameAs reports whether two decisions are equal except for the source of their state.
 func (d *Decision) SameAs(other *Decision) bool {
 	return d.Allowed == other.Allowed && d.Cost == other.Cost && d.At == other.At && d.Degraded == other.Degraded &&
 		slices.Equal(d.stands(), other.stands()) && slices.Equal(d.Versions(), other.Versions()) && d.spared == other.spared
 }
 
-// String says all of a decision, for logs and tests.
+// String returns all fields of a decision, for logs and tests.
 func (d *Decision) String() string {
 	if d.Target == nil {
 		return "{no decision}"

@@ -5,33 +5,34 @@ import (
 	"slices"
 )
 
-// Buckets of limits that left: a plan's edit, or another plan, took the limit out. They are kept apart from
-// the state, which swaps write, so plain hits do not pay for them. A limit that comes back as it was finds its bucket.
+// Departed buckets belong to limits that an edit of the plan, or another plan, removed. They are stored separately
+// from the state, which swaps write, so plain hits do not pay for them. If the same limit returns, it finds its
+// bucket.
 //
-// Apart are, one after the other, the instant that a bucket stands at, µs, and the bucket as it was in the
-// state. What was raised of the bucket's limit follows it likewise.
+// Stored are, one after the other, the instant of a departed bucket, µs, and the bucket as it was in the state.
+// The raised thresholds of the bucket's limit follow in the same form.
 
-// Stays is until when the bucket of a limit stays whose units do not come back by waiting.
+// Stays is the instant until which a bucket stays if time does not replenish its units.
 const Stays = forever
 
-// mostDeparted is how many buckets of limits that left a counter keeps. An exact log counts as one for each
-// blocksAlike blocks. Buckets that stay are kept beyond that.
+// mostDeparted is the maximum number of departed buckets of a counter. An exact log counts as one bucket for each
+// blocksAlike blocks. Buckets that stay are kept beyond that number.
 const (
 	mostDeparted = 16
 	blocksAlike  = 64
 )
 
-// until is when a bucket that stands at m.at says no more than an untouched one, if nothing else is
-// charged; Stays of what does not come back by waiting.
+// until returns the instant at which a bucket as of m.at becomes equal to an untouched bucket, if nothing else is
+// charged. The result is Stays if time does not replenish the units.
 func (l *Limit) until(b bucket, m moment) int64 {
-	if l.kept == inPeriod { // it never is apart
+	if l.kept == inPeriod { // a cap's bucket never departs
 		return 0
 	}
 	at := l.rules.resetAt(l, b, m)
 	switch {
 	case l.stays && b.level > 0:
 		return Stays
-	case l.refills && (l.refill == 0 || l.ends != 0) && b.level > 0: // another limit, or override, refills it
+	case l.refills && (l.refill == 0 || l.ends != 0) && b.level > 0: // another limit or override refills the bucket
 		at = NoReset
 	case l.Calendar && l.kept == inBucket && b.level > 0: // the customer's timezone may change
 		at = m.at + longest(l, m.periods)
@@ -39,12 +40,12 @@ func (l *Limit) until(b bucket, m moment) int64 {
 	return min(at, Stays-1)
 }
 
-// append adds a bucket that stands at m.at to a state.
+// append adds a bucket as of m.at to a state.
 func (l *Limit) append(state []int64, b bucket, m moment) []int64 {
 	return append(state, l.BucketID(m), b.level, b.aux, l.until(b, m))
 }
 
-// chunkEnd is where the bucket that begins at i ends, with its log, or what was raised.
+// chunkEnd returns the end of the entry that begins at i: a bucket with its log, or raised thresholds.
 func chunkEnd(state []int64, i int) int {
 	if state[i] < 0 {
 		return i + BucketLen + int(state[i+2])
@@ -52,25 +53,25 @@ func chunkEnd(state []int64, i int) int {
 	return i + BucketLen
 }
 
-// departed is a bucket that is kept apart.
+// departed is a bucket that is stored separately.
 type departed struct {
 	since  int64
-	chunk  []int64 // as it was in the state
-	raised []int64 // likewise, what was raised of its limit; nil: nothing
+	chunk  []int64 // the bucket as it was in the state
+	raised []int64 // the raised thresholds of its limit in the same form; nil: no thresholds are raised
 }
 
 func (d *departed) id() int64    { return d.chunk[0] }
 func (d *departed) until() int64 { return d.chunk[3] }
 
-// weight is how many buckets it counts as.
+// weight returns the number of buckets that the bucket counts as.
 func (d *departed) weight() int64 {
-	if d.id() < 0 && d.chunk[2] > 1 { // all but the newest block's number
+	if d.id() < 0 && d.chunk[2] > 1 { // all integers except for the newest block's number
 		return ceilDiv(d.chunk[2]-1, blocksAlike)
 	}
 	return 1
 }
 
-// readDeparted takes apart what is stored. It stops where that is none; sound says that it is not.
+// readDeparted parses stored buckets. It stops at the first malformed bucket, and sound is then false.
 func readDeparted(stored []int64) (all []departed, sound bool) {
 	for i := 0; i < len(stored); {
 		if i+1+BucketLen > len(stored) || stored[i+1] < 0 && (stored[i+3] < 0 || stored[i+3] > int64(len(stored))) {
@@ -93,7 +94,7 @@ func readDeparted(stored []int64) (all []departed, sound bool) {
 	return all, true
 }
 
-// soundDeparted reports whether what is stored is what the Go model may have written.
+// soundDeparted reports whether the Go model may have written the stored buckets.
 func soundDeparted(limits []*Limit, stored []int64, m moment) bool {
 	all, sound := readDeparted(stored)
 	for _, d := range all {
@@ -104,7 +105,7 @@ func soundDeparted(limits []*Limit, stored []int64, m moment) bool {
 	return sound
 }
 
-// storeDeparted is readDeparted the other way; nil without any.
+// storeDeparted is the inverse of readDeparted, and returns nil if there are no buckets.
 func storeDeparted(all []departed) (stored []int64) {
 	for _, d := range all {
 		stored = append(append(stored, d.since), d.chunk...)
@@ -115,8 +116,8 @@ func storeDeparted(all []departed) (stored []int64) {
 	return stored
 }
 
-// keep leaves out the buckets that say nothing at an instant, and, while there are too many, that which
-// would be empty soonest. None that stays is left out.
+// keep removes the buckets that are irrelevant at an instant. While there are too many buckets, it removes the
+// bucket that would be empty soonest. It never removes buckets that stay.
 func keep(all []departed, at int64) []departed {
 	all = slices.DeleteFunc(all, func(d departed) bool { return d.until() <= at })
 	slices.SortStableFunc(all, func(a, b departed) int { return cmp.Compare(b.until(), a.until()) })
@@ -130,8 +131,8 @@ func keep(all []departed, at int64) []departed {
 	return all
 }
 
-// Fits reports whether the state of the target's i-th counter has the buckets of the target's limits and no
-// others. Then no bucket has left since it was written, and none comes back.
+// Fits reports whether the state of the target's i-th counter has exactly the buckets of the target's limits. If
+// so, no limit has been removed since the state was written, and no limit returns.
 func (t *Target) Fits(i int, state []int64, at int64) bool {
 	m, n := t.moment(at), 0
 	limits := t.Counters[i].Limits
@@ -154,11 +155,11 @@ func (t *Target) Fits(i int, state []int64, at int64) bool {
 	return n == len(limits)
 }
 
-// Settle has the row of the target's i-th counter fit the target at an instant, which is not before the row's.
-// Buckets of limits that left are kept apart from then on, and those of limits that came back are in the
-// state again. What is kept apart and says nothing by then goes. moved says that a bucket left or came back,
-// and changed that anything is to be written. A row that never was charged stays as it is. A level meter
-// keeps nothing apart: its levels are its totals.
+// Settle makes the row of the target's i-th counter fit the target at an instant, which is not before the row's
+// instant. Buckets of removed limits are stored separately from then on, and buckets of limits that returned are
+// in the state again. Settle drops departed buckets that are irrelevant by then. moved reports that a bucket left
+// or returned, and changed reports that the row must be written. A row that was never charged stays unchanged. A
+// level meter has no departed buckets, because its levels are its totals.
 func (t *Target) Settle(i int, r *Row, at int64) (moved, changed bool) {
 	if t.Level || len(r.State) == 0 && len(r.Departed) == 0 {
 		return false, false
@@ -169,7 +170,7 @@ func (t *Target) Settle(i int, r *Row, at int64) (moved, changed bool) {
 		r.State, all, moved = t.exchange(i, r, all, at)
 		changed = true
 	}
-	if t.Clock != nil { // it may be set back, to where what is apart counts
+	if t.Clock != nil { // the clock may be set back to an instant at which departed buckets count
 		at = min(at, r.At)
 	}
 	if all = keep(all, at); moved || len(all) != before {
@@ -178,8 +179,7 @@ func (t *Target) Settle(i int, r *Row, at int64) (moved, changed bool) {
 	return moved, changed
 }
 
-// exchange returns a state that fits, and what is apart from it then; moved says whether a bucket left or
-// came back.
+// exchange returns a state that fits, and the departed buckets. moved reports whether a bucket left or returned.
 func (t *Target) exchange(i int, r *Row, apart []departed, at int64) (next []int64, _ []departed, moved bool) {
 	m, then := t.moment(at), t.moment(r.At)
 	var there []departed
@@ -217,7 +217,7 @@ func (t *Target) exchange(i int, r *Row, apart []departed, at int64) (next []int
 	return next, append(apart, there...), moved || len(there) > 0
 }
 
-// renew says until when a bucket of the instant since says anything, by what refills it now.
+// renew sets the instant until which a bucket of the instant since is relevant, at the present refill rate.
 func (l *Limit) renew(chunk []int64, since int64, m moment) {
 	if l.refills {
 		chunk[3] = l.until(l.rules.stand(l, bucket{chunk[1], chunk[2]}, since, m), m)
@@ -228,8 +228,8 @@ func find(all []departed, id int64) int {
 	return slices.IndexFunc(all, func(d departed) bool { return d.id() == id })
 }
 
-// comeBack appends a bucket that was apart, as it stands at m.at. It is brought back where it is ahead: so
-// the row was, see BringBack.
+// comeBack appends a departed bucket as of m.at. A bucket that is later than m.at is set back, because the row was
+// ahead of the clock, see BringBack.
 func (l *Limit) comeBack(next []int64, d *departed, m moment) []int64 {
 	ahead := d.since > m.at
 	m.log = d.chunk[BucketLen:]
@@ -253,11 +253,11 @@ func (l *Limit) comeBack(next []int64, d *departed, m moment) []int64 {
 	return next
 }
 
-// Departed are the units of a limit that left, which do not come back by waiting and that no open
-// reservation holds.
+// Departed contains the units of a removed limit that time does not replenish and that belong to no open
+// reservation.
 type Departed struct{ ID, Units int64 }
 
-// Unreserved are the buckets of a row, of limits that left, of which units can be given back.
+// Unreserved returns the row's buckets of removed limits whose units can be refunded.
 func (r *Row) Unreserved() (all []Departed) {
 	apart, _ := readDeparted(r.Departed)
 	for _, d := range apart {
@@ -268,8 +268,8 @@ func (r *Row) Unreserved() (all []Departed) {
 	return all
 }
 
-// lower takes costs off the bucket of a limit that left, in chunk, if it stays; never what holds beside it
-// hold. It returns the bucket's level.
+// lower subtracts costs from the bucket of a removed limit in chunk, if the bucket stays. It never subtracts units
+// of the remaining holds in beside. It returns the changed bucket, or nil if the bucket is empty.
 func lower(chunk []int64, over []Hold, beside *Holds) []int64 {
 	if chunk[3] != Stays {
 		return chunk
@@ -287,7 +287,7 @@ func lower(chunk []int64, over []Hold, beside *Holds) []int64 {
 	return []int64{chunk[0], level, chunk[2], Stays}
 }
 
-// lowerDeparted is what is kept apart without costs that were charged to it.
+// lowerDeparted returns the departed buckets without costs that were charged to them.
 func lowerDeparted(stored []int64, over []Hold, beside *Holds) []int64 {
 	if len(stored) == 0 {
 		return nil
@@ -299,7 +299,7 @@ func lowerDeparted(stored []int64, over []Hold, beside *Holds) []int64 {
 	return storeDeparted(slices.DeleteFunc(all, func(d departed) bool { return d.chunk == nil }))
 }
 
-// Counts reports whether a row says anything at an instant of limits that the target's counter of an
+// Counts reports whether a row has relevant buckets at an instant for limits that the target's counter of an
 // attribute does not have.
 func (t *Target) Counts(limits []*Limit, r *Row, at int64) bool {
 	apart, _ := readDeparted(r.Departed)

@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// MaxWindow bounds windows: ten years, far inside what 64 bits of microseconds hold.
+// MaxWindow is the longest window: ten years, far below the maximum of 64 bits of microseconds.
 const MaxWindow int64 = 3660 * 86400 * 1e6
 
 var durationUnits = map[string]int64{"us": 1, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6, "d": 86400e6}
 
-// durationText writes µs as ParseDuration reads them, in the largest unit that divides
-// them.
+// durationText formats µs in the form that ParseDuration accepts, in the largest unit that divides them.
 func durationText(us int64) string {
 	for _, unit := range []string{"d", "h", "m", "s", "ms"} {
 		if n := durationUnits[unit]; us%n == 0 {
@@ -25,8 +24,8 @@ func durationText(us int64) string {
 
 var errDuration = errors.New(`must be a whole number above 0 and one of us, ms, s, m, h, d, such as "90s" or "1d", at most 3660d`)
 
-// ParseDuration reads the contract's durations: an integer and one of us ms s m h d.
-// The result is in µs, 1 … MaxWindow.
+// ParseDuration parses a duration of the contract: an integer and one of us ms s m h d. The result is in µs, 1 …
+// MaxWindow.
 func ParseDuration(s string) (int64, error) {
 	digits := 0
 	for digits < len(s) && s[digits] >= '0' && s[digits] <= '9' {
@@ -40,8 +39,8 @@ func ParseDuration(s string) (int64, error) {
 	return n * unit, nil
 }
 
-// windowWords are words that people write for a window: how they begin, the calendar's
-// window that may be meant, and the duration.
+// windowWords are words that people use for a window: their beginning, the calendar window that may be meant, and
+// the duration.
 var windowWords = []struct{ word, calendar, duration string }{
 	{"sec", "", `"1s"`},
 	{"min", "", `"1m"`},
@@ -55,8 +54,8 @@ var windowWords = []struct{ word, calendar, duration string }{
 	{"billing", "billing_period", `"720h" or "30d"`},
 }
 
-// badWindow says what to write instead of a window that is no duration. calendar: the
-// calendar's would do, too. err says what durations are.
+// badWindow returns the correction for a window that is no duration. calendar means that a calendar window is
+// allowed, too. err describes durations.
 func badWindow(window string, calendar bool, err error) string {
 	bare := strings.TrimLeft(strings.ToLower(strings.TrimPrefix(window, "calendar_")), "0123456789 ")
 	for _, w := range windowWords {

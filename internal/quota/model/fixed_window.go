@@ -2,12 +2,12 @@ package model
 
 import "quotad/internal/calendar"
 
-// fixedWindow: a hit is admitted when used + cost ≤ limit. Windows start at multiples of
-// their length since the Unix epoch, or where the customer's calendar says. The level is
-// what was used in the window; aux is always 1.
+// fixedWindow admits a hit if used + cost ≤ limit. Windows start at multiples of their length since the Unix
+// epoch, or at instants of the customer's calendar. The level is the number of units used in the window; aux is
+// always 1.
 type fixedWindow struct {
 	counted
-	window func(l *Limit, m moment) (start, end int64) // that holds m.at, [start, end)
+	window func(l *Limit, m moment) (start, end int64) // returns the window [start, end) that contains m.at
 }
 
 var fixedWindowDescriptor = descriptor{
@@ -33,7 +33,7 @@ var fixedWindowDescriptor = descriptor{
 	},
 }
 
-// windowStart is the start of the clock-aligned window that holds at (at ≥ 0).
+// windowStart returns the start of the clock-aligned window that contains at (at ≥ 0).
 func windowStart(at, window int64) int64 { return at - at%window }
 
 func clockWindow(l *Limit, m moment) (start, end int64) {
@@ -41,7 +41,7 @@ func clockWindow(l *Limit, m moment) (start, end int64) {
 	return start, start + l.Window
 }
 
-// calendarWindows are the windows with a name of their own, in the customer's timezone.
+// calendarWindows contains the windows with names, in the customer's timezone.
 var calendarWindows = map[string]func(*Limit, moment) (start, end int64){
 	"calendar_day":   func(_ *Limit, m moment) (int64, int64) { return calendar.Day(m.at, m.periods.Zone) },
 	"calendar_week":  func(_ *Limit, m moment) (int64, int64) { return calendar.Week(m.at, m.periods.Zone) },
@@ -52,7 +52,7 @@ var calendarWindows = map[string]func(*Limit, moment) (start, end int64){
 	},
 }
 
-// stand: nothing of an earlier window counts.
+// stand returns an empty bucket if another window has begun, because units of earlier windows do not count.
 func (f fixedWindow) stand(l *Limit, stored bucket, since int64, m moment) bucket {
 	if start, _ := f.window(l, m); since < start {
 		return bucket{0, 1}
@@ -60,7 +60,7 @@ func (f fixedWindow) stand(l *Limit, stored bucket, since int64, m moment) bucke
 	return bucket{stored.level, 1}
 }
 
-// bringBack: what was used in the window ahead is used in the present one.
+// bringBack keeps the level, so units used in the window ahead count in the present window.
 func (fixedWindow) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
 
 func (fixedWindow) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
@@ -111,8 +111,8 @@ func (fixedWindow) lifetime(l *Limit) int64 { return l.Window }
 
 func (fixedWindow) mostIn(l *Limit, time int64, whole bool) int64 { return l.inWindows(time, whole) }
 
-// firstHitWindow: a window starts with the first admitted hit after the last one ended.
-// The level is what was used in it, aux its start; nothing used, no window.
+// firstHitWindow is a fixed window that starts with the first admitted hit after the previous window ended. The
+// level is the number of units used in the window, and aux is its start. If no units are used, no window runs.
 type firstHitWindow struct{ counted }
 
 func (firstHitWindow) stand(l *Limit, stored bucket, _ int64, m moment) bucket {
@@ -122,7 +122,7 @@ func (firstHitWindow) stand(l *Limit, stored bucket, _ int64, m moment) bucket {
 	return stored
 }
 
-// bringBack: a window that starts ahead starts now.
+// bringBack moves the start of a window that starts ahead to the present instant.
 func (firstHitWindow) bringBack(_ *Limit, stored bucket, _ int64, m moment) bucket {
 	return bucket{stored.level, min(stored.aux, m.at)}
 }
@@ -148,7 +148,7 @@ func (firstHitWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 	return b.aux + l.Window
 }
 
-// giveBack: when all is given back it is as if there had been no first hit.
+// giveBack removes the window if all units are returned, as if there had been no first hit.
 func (f firstHitWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
 	if charged < f.countsFrom(l, b, m) {
 		return b
@@ -156,8 +156,7 @@ func (f firstHitWindow) giveBack(l *Limit, b bucket, charged, cost int64, m mome
 	return bucket{max(0, b.level-cost), b.aux}
 }
 
-// backdate: what was charged before the running window is of none, or of a window of its
-// own where none runs.
+// backdate ignores a charge before the running window. If no window runs, the charge starts a window of its own.
 func (f firstHitWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
 	switch {
 	case cost == 0 || b.level > 0 && at < b.aux || b.level == 0 && m.at >= at+l.Window:
@@ -174,18 +173,19 @@ func (firstHitWindow) began(_ *Limit, b bucket, _ moment) (int64, bool) { return
 
 func (firstHitWindow) lifetime(l *Limit) int64 { return l.Window }
 
-// mostIn: windows start where a hit says, and so in the time.
+// mostIn counts one window more, because windows start at hits and therefore within the time span.
 func (firstHitWindow) mostIn(l *Limit, time int64, _ bool) int64 { return l.inWindows(time, false) }
 
 func (firstHitWindow) sound(_ *Limit, b bucket, _ []int64) bool {
 	return counts(b.level) && b.aux >= 0 && b.aux < lastInstant
 }
 
-// inWindows is the most units that windows admit in a time, µs. whole: windows fill the time.
+// inWindows returns the maximum number of units that windows admit in a time span, µs. whole means that windows
+// fill the span.
 func (l *Limit) inWindows(time int64, whole bool) int64 {
 	windows := ceilDiv(time, l.Window)
 	if !whole {
-		windows++ // the time touches one window more
+		windows++ // the span touches one window more
 	}
 	return mulUpTo(l.Limit, windows)
 }

@@ -10,23 +10,23 @@ import (
 	"unsafe"
 )
 
-// Hold is what an open reservation holds of one counter.
+// Hold contains the units that an open reservation holds in one counter.
 type Hold struct {
-	Key     [16]byte // its receipt's
+	Key     [16]byte // the key of the reservation's receipt
 	Expires int64    // µs, by the customer's clock
-	At      int64    // instant of the charge, µs
+	At      int64    // the instant of the charge, µs
 	Cost    int64
-	Limits  []int64 // identities of the limits that were charged; few, and in no order
+	Limits  []int64 // the identities of the charged limits; few, and in no order
 }
 
 func (h *Hold) charges(id int64) bool { return slices.Contains(h.Limits, id) }
 
-// The state of a counter with holds begins with the bucket of the identity heldMark, whose
-// level is the instant at which the first of them expires. No statement of a lane charges
-// such a counter (see Known.Held); the worker does, which knows the holds.
+// heldMark is the identity of the first bucket in the state of a counter with holds. The level of that bucket is
+// the instant at which the first hold expires. Statements of a lane never charge such a counter (see Known.Held).
+// Only the worker does, because it knows the holds.
 const heldMark = int64(0)
 
-// Unmarked is a stored state without its mark, and the instant of the mark; 0: none.
+// Unmarked returns a stored state without its mark, and the instant of the mark, or 0 if there is no mark.
 func Unmarked(stored []int64) (state []int64, due int64) {
 	if len(stored) >= BucketLen && stored[0] == heldMark {
 		return stored[BucketLen:], stored[1]
@@ -34,7 +34,7 @@ func Unmarked(stored []int64) (state []int64, due int64) {
 	return stored, 0
 }
 
-// Marked is a state as it is stored beside these holds.
+// Marked returns a state in the form in which it is stored with these holds.
 func Marked(state []int64, holds *Holds) []int64 {
 	if holds.Len() == 0 {
 		return state
@@ -42,42 +42,42 @@ func Marked(state []int64, holds *Holds) []int64 {
 	return append([]int64{heldMark, holds.Due(), 0, 0}, state...)
 }
 
-// CompareHolds is the order of expiry.
+// CompareHolds orders holds by expiry, and then by key.
 func CompareHolds(a, b Hold) int {
 	return cmp.Or(cmp.Compare(a.Expires, b.Expires), bytes.Compare(a.Key[:], b.Key[:]))
 }
 
-// Holds are the holds on one counter, by expiry; nil: none. Holds never change. So all decisions
-// on a counter share them, and with them the running sums, which are made when first asked for.
+// Holds contains the holds on one counter, in the order of expiry. Nil means that there are no holds. Holds never
+// change, so all decisions on a counter share them and their running sums, which are computed on first use.
 type Holds struct {
 	list []Hold
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the following fields
 	sums map[sumsKey]*runningSums
 	logs map[int64]*heldBlocks // by the limit's identity
 }
 
-// sumsKey says what running sums are of: of one limit, all that counts from an instant on, or only
-// what was charged before the window that runs.
+// sumsKey identifies running sums of a limit. The sums contain either all units that count from an instant on, or
+// only units that were charged before the running window.
 type sumsKey struct {
 	id   int64
 	last bool
 }
 
-// runningSums are the units of the first n holds, 0 ≤ n ≤ Len, that were charged to a limit at
-// instants in [from, to).
+// runningSums contains the units of the first n holds, 0 ≤ n ≤ Len, that were charged to a limit at instants in
+// [from, to).
 type runningSums struct {
 	from, to int64
 	units    []int64
 }
 
-// NewHolds makes Holds of a list, which it sorts and keeps.
+// NewHolds returns Holds with the elements of a list. It sorts the list and keeps it.
 func NewHolds(list []Hold) *Holds {
 	slices.SortFunc(list, CompareHolds)
 	return holdsOf(list)
 }
 
-// holdsOf makes Holds of a sorted list.
+// holdsOf returns Holds with the elements of a sorted list.
 func holdsOf(list []Hold) *Holds {
 	if len(list) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func holdsOf(list []Hold) *Holds {
 	return &Holds{list: list}
 }
 
-// Len is how many there are.
+// Len returns the number of holds.
 func (h *Holds) Len() int { return len(h.all()) }
 
 func (h *Holds) all() []Hold {
@@ -95,18 +95,18 @@ func (h *Holds) all() []Hold {
 	return h.list
 }
 
-// Due is the instant at which the first one expires, µs. There must be one.
+// Due returns the instant at which the first hold expires, µs. There must be a hold.
 func (h *Holds) Due() int64 { return h.list[0].Expires }
 
-// With is the holds and one more.
+// With returns the holds with one hold added.
 func (h *Holds) With(one Hold) *Holds {
 	list := h.all()
 	at, _ := slices.BinarySearchFunc(list, one, CompareHolds)
 	return holdsOf(slices.Insert(slices.Clip(list), at, one))
 }
 
-// Without is the holds without the one of a reservation, and that one; ok is false when the
-// reservation has none here.
+// Without returns the holds without the hold of a reservation, and that hold. ok is false if the reservation has
+// no hold here.
 func (h *Holds) Without(key [16]byte) (rest *Holds, one Hold, ok bool) {
 	list := h.all()
 	i := h.find(key)
@@ -129,13 +129,13 @@ func (h *Holds) find(key [16]byte) int {
 	return -1
 }
 
-// expired is how many have expired at an instant.
+// expired returns the number of holds that have expired at an instant.
 func (h *Holds) expired(at int64) int {
 	list := h.all()
 	return sort.Search(len(list), func(i int) bool { return list[i].Expires > at })
 }
 
-// Weight is about what the holds take of memory with all sums that may be made of them, bytes.
+// Weight returns the approximate memory of the holds in bytes, including all sums that may be computed from them.
 func (h *Holds) Weight() (bytes int) {
 	list := h.all()
 	for i := range list {
@@ -144,16 +144,16 @@ func (h *Holds) Weight() (bytes int) {
 	return bytes
 }
 
-// sumsWeight is what a hold takes in the sums of one limit: two integers of a sliding window, and
-// less than four of a log.
+// sumsWeight is the memory that a hold occupies in the sums of one limit, bytes: two integers of a sliding window,
+// and fewer than four of a log.
 const sumsWeight = 24
 
-// forever is an end that no charge is behind.
+// forever is an end that is later than any charge.
 const forever = int64(math.MaxInt64)
 
-// sumsOf are the units of the first n holds, 0 ≤ n ≤ Len, that were charged to a limit at
-// instants in [from, to). A sum stops where 64 bits do. Making them takes a look at each hold,
-// so the latest are kept: all decisions of a transaction ask for the same.
+// sumsOf returns the units of the first n holds, 0 ≤ n ≤ Len, that were charged to a limit at instants in [from,
+// to). Sums stop at the limit of 64 bits. Because sumsOf reads every hold, it keeps the latest sums, and all
+// decisions of a transaction need the same sums.
 func (h *Holds) sumsOf(id, from, to int64) []int64 {
 	if h == nil {
 		return []int64{0}
@@ -179,17 +179,17 @@ func (h *Holds) sumsOf(id, from, to int64) []int64 {
 	return s.units
 }
 
-// chargedTo tells of one hold after the other whether it was charged to a limit. Nearly all holds
-// of a counter were charged to the same limits, and those that were read share the list of these.
+// chargedTo reports for each hold in a sequence whether it was charged to a limit. Nearly all holds of a counter
+// were charged to the same limits, and holds that were read from the database share one list of these limits.
 type chargedTo struct {
 	id     int64
-	limits []int64 // of the last hold
+	limits []int64 // the limits of the last hold
 	is     bool
 }
 
 func (c *chargedTo) by(h *Hold) bool {
 	n := len(h.Limits)
-	if c.id == capID { // all that is held counts
+	if c.id == capID { // all held units count
 		return true
 	}
 	if n == 0 {
@@ -201,7 +201,7 @@ func (c *chargedTo) by(h *Hold) bool {
 	return c.is
 }
 
-// open is the units of a limit that holds have which expire after an instant, up to softCap.
+// open returns the units of a limit that belong to holds that expire after an instant, up to softCap.
 func (h *Holds) open(id, at int64) int64 {
 	if over := h.expired(at); over > 0 {
 		h = holdsOf(h.list[over:])
@@ -209,8 +209,8 @@ func (h *Holds) open(id, at int64) int64 {
 	return min(h.sumsOf(id, 0, forever)[h.Len()], softCap)
 }
 
-// Expire takes the holds that have expired at an instant off the row of the target's i-th counter.
-// It gives their units back, and returns them.
+// Expire removes the holds that have expired at an instant from the row of the target's i-th counter. It returns
+// their units to the limits, and returns the removed holds.
 func (t *Target) Expire(i int, r *Row, at int64) (over []Hold) {
 	n := r.Holds.expired(at)
 	if n == 0 {

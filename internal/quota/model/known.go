@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Known is the row of a customer's own counter as this node last wrote or read it. The stored row
-// may be newer at any time: a swap compares the two.
+// Known is the row of a customer's own counter as this node last wrote or read it. The stored row may be newer at
+// any time, so a swap compares the two.
 type Known struct {
 	Row
-	Hour    int64 // start of the hour that the row's units are of, µs
+	Hour    int64 // the start of the hour of the row's units, µs
 	Counted bool  // the row has units
 	Missing bool  // there is no row
-	Large   bool  // the row is too large to be kept; the other fields say nothing
+	Large   bool  // the row is too large to be kept; the other fields are meaningless
 }
 
 // Held reports whether reservations hold units of the counter.
@@ -22,18 +22,17 @@ func (r *Known) Held() bool {
 	return due != 0 || r.Holds != nil
 }
 
-// A state of more than largeState integers is not kept: few would take all of the memory.
+// largeState is the maximum length of a remembered state. A few longer states would take all of the memory.
 const largeState = 84
 
-// copy copies a row into r's own memory. New memory for each hit was most of what hits left to
-// the garbage collector.
+// copy copies a row into r's own memory. Most of the garbage of hits was new memory for each row.
 func (r *Known) copy(of *Known) {
 	state := append(r.State[:0], of.State...)
 	*r = *of
 	r.State, r.Departed = state, nil
 }
 
-// Empty is r's memory without a row, unless that is more than is worth keeping.
+// Empty returns r's memory without a row, or no memory if it is too large to be kept.
 func (r *Known) Empty() Known {
 	if cap(r.State) > largeState {
 		return Known{}
@@ -41,25 +40,26 @@ func (r *Known) Empty() Known {
 	return Known{Row: Row{State: r.State[:0]}}
 }
 
-// recollection is what a target knows of its own counter: the row, and who writes it.
+// recollection contains a target's knowledge of its own counter: the row, and whether lanes or the worker write
+// the row.
 type recollection struct {
 	mu    sync.Mutex
 	there bool
 	row   Known
 
-	withWorker int           // operations on the counter that are with the worker
-	contended  time.Duration // on the stopwatch; before that the worker has the counter
+	withWorker int           // the number of operations on the counter that the worker has
+	contended  time.Duration // a time on the stopwatch until which the worker has the counter
 
-	space [2 * BucketLen]int64 // memory of the row's state, with room for two limits
+	space [2 * BucketLen]int64 // the memory of the row's state, with room for two limits
 }
 
-// contention is how long the worker keeps a counter after another node has written the row.
-// Meanwhile most swaps of the row would be lost.
+// contention is the time for which the worker keeps a counter after another node has written the row. During that
+// time, most swaps of the row would fail.
 const contention = 100 * time.Millisecond
 
-// Recall copies the remembered row of the target's own counter into r; knows says whether there
-// is one. swap is false while the worker has the counter: later hits follow earlier ones there.
-// swap is false of a Large row, too. now is on the stopwatch.
+// Recall copies the remembered row of the target's own counter into r. knows reports whether a row is remembered.
+// swap is false while the worker has the counter, because later hits must follow earlier hits there. swap is also
+// false for a Large row. now is a time on the stopwatch.
 func (t *Target) Recall(r *Known, now time.Duration) (knows, swap bool) {
 	k := &t.Base().known
 	k.mu.Lock()
@@ -70,9 +70,9 @@ func (t *Target) Recall(r *Known, now time.Duration) (knows, swap bool) {
 	return k.there, k.withWorker == 0 && now >= k.contended && (!k.there || !r.Large)
 }
 
-// Keep remembers a copy of a row, unless a later row is remembered. Of a row with long logs it
-// remembers only Large: few such rows would take all of the memory. A row with holds is for the
-// worker alone: Keep forgets it.
+// Keep remembers a copy of a row, unless a later row is remembered. For a row with long logs it remembers only
+// Large, because a few such rows would take all of the memory. Only the worker may charge a row with holds, so
+// Keep forgets such a row.
 func (t *Target) Keep(r *Known) {
 	switch k := &t.Base().known; {
 	case r.Held():
@@ -105,8 +105,8 @@ func (t *Target) Forget() {
 	k.there = false
 }
 
-// Contended notes that a swap was lost. It forgets the row, which somebody else writes, and gives
-// the counter to the worker for the time of contention.
+// Contended records that a swap failed. It forgets the row, because another node writes the row, and reserves the
+// counter for the worker for the time of contention.
 func (t *Target) Contended(now time.Duration) {
 	k := &t.Base().known
 	k.mu.Lock()
@@ -114,8 +114,8 @@ func (t *Target) Contended(now time.Duration) {
 	k.there, k.contended = false, now+contention
 }
 
-// Locked notes which version and instant the row had when the worker locked it. If these are not
-// the remembered ones, another node writes the row, and the worker keeps the counter.
+// Locked records the version and the instant of the row when the worker locked it. If they differ from the
+// remembered version and instant, another node writes the row, and the worker keeps the counter.
 func (t *Target) Locked(version, at int64, now time.Duration) {
 	k := &t.Base().known
 	k.mu.Lock()
@@ -125,7 +125,8 @@ func (t *Target) Locked(version, at int64, now time.Duration) {
 	}
 }
 
-// HandOver counts operations on the target's counters that are with the worker; −1: no more.
+// HandOver adds n to the number of operations on the target's counters that the worker has. A negative n means
+// that the operations have ended.
 func (t *Target) HandOver(n int) {
 	k := &t.Base().known
 	k.mu.Lock()
@@ -133,13 +134,12 @@ func (t *Target) HandOver(n int) {
 	k.withWorker += n
 }
 
-// What a target knows of its counter's row, in some twenty bytes: so much is kept of a
-// customer for whom there is no room otherwise, and spares its next hit a round trip.
+// The following functions store a target's knowledge of its counter's row in some twenty bytes. These bytes are
+// kept for a customer whose target does not fit in memory, and save a round trip for the customer's next hit.
 
-// AppendRow appends what is known of the row of the target's own counter, for LearnRow.
-// Nothing, where nothing is known, or more than the buckets of the target's limits: such as
-// logs, and buckets of limits that the plan had before. Instants take the fewer bytes the
-// nearer they are to since, µs.
+// AppendRow appends the known row of the target's own counter, in the form that LearnRow reads. It appends nothing
+// if no row is known. It also appends nothing if the row contains more than the buckets of the target's limits,
+// such as logs and buckets of earlier limits of the plan. Instants near since, µs, take fewer bytes.
 func (t *Target) AppendRow(b []byte, since int64) []byte {
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()
@@ -165,9 +165,8 @@ func (t *Target) AppendRow(b []byte, since int64) []byte {
 	return b
 }
 
-// LearnRow has the target know what AppendRow appended, with the same since, for a target of
-// the same counter. What was appended under another change number, so for other limits
-// perhaps, it does not take.
+// LearnRow remembers the row that AppendRow appended with the same since for a target of the same counter. It
+// ignores a row that was appended under another change number, because the limits may differ.
 func (t *Target) LearnRow(b []byte, since int64) {
 	next := func() (n int64) {
 		n, size := binary.Varint(b)
@@ -189,7 +188,7 @@ func (t *Target) LearnRow(b []byte, since int64) {
 	k.there, k.row = true, r
 }
 
-// usualAux is what nearly all buckets of the limit have as aux, where that is a large number.
+// usualAux returns the aux of nearly all buckets of the limit if that aux is a large number, and otherwise 0.
 func (l *Limit) usualAux() int64 {
 	if l.refills {
 		return ratedBy(l.Limit)

@@ -11,22 +11,23 @@ import (
 	"quotad/client"
 )
 
-// MaxNumber bounds every limit, burst and cost (the contract's 10¹⁵−1).
+// MaxNumber is the maximum of every limit, burst and cost (the contract's 10¹⁵−1).
 const MaxNumber int64 = 1e15 - 1
 
-// MaxAttributes, MaxAttributeName and MaxAttributeValue bound the attributes of a hit: how
-// many, and their bytes.
+// MaxAttributes, MaxAttributeName and MaxAttributeValue bound the number of attributes of a hit, and the bytes of
+// their names and values.
 const (
 	MaxAttributes     = 16
 	MaxAttributeName  = 64
 	MaxAttributeValue = 200
 )
 
-// Mode is what a limit does with a hit that does not fit it.
+// Mode specifies how a limit treats a hit that does not fit.
 type Mode int8
 
-// The modes: a hard limit refuses; a soft one admits past itself and says so; a shadow
-// never refuses, is charged only with what it would admit, and says what it would have done.
+// The modes are hard, soft and shadow. A hard limit refuses the hit. A soft limit admits the hit and reports that
+// the limit is exceeded. A shadow limit never refuses, is charged only if it would admit the hit, and reports its
+// own verdict.
 const (
 	Hard Mode = iota
 	Soft
@@ -37,61 +38,62 @@ var modeNames = [...]string{Hard: "hard", Soft: "soft", Shadow: "shadow"}
 
 func (m Mode) String() string { return modeNames[m] }
 
-// Spec is a limit as a plan writes it. Empty strings and nil mean the default.
+// Spec is a limit in the form that a plan contains. Empty strings and nil mean the default.
 type Spec = client.Spec
 
-// Limit is a compiled Spec: checked, with the integers that the arithmetic needs.
-// It is immutable and shared by all targets of its plan.
+// Limit is a compiled Spec, which has been checked and contains the integers that the arithmetic needs. A Limit is
+// immutable and shared by all targets of its plan.
 type Limit struct {
 	Name       string
 	Algorithm  Algorithm
 	Mode       Mode
-	Per        string // the attribute that each value of has a bucket of its own, or none
+	Per        string // the attribute whose values have a bucket each; empty: no attribute
 	Limit      int64
-	Burst      int64  // token bucket: capacity in units
-	Window     int64  // µs; 0 for an allocation, a concurrency and a calendar's window
-	Precision  int64  // sliding log: length of a block, µs
-	TTL        int64  // concurrency: the longest life of a reservation, µs
-	Calendar   bool   // the window is the calendar's
-	FirstHit   bool   // its windows start with a hit
-	WindowText string // as the plan wrote it
+	Burst      int64  // of a token bucket: the capacity in units
+	Window     int64  // µs; 0 for an allocation, a concurrency limit and a calendar window
+	Precision  int64  // of a sliding log: the length of a block, µs
+	TTL        int64  // of a concurrency limit: the longest lifetime of a reservation, µs
+	Calendar   bool   // the window is a calendar window
+	FirstHit   bool   // the limit's windows start with a hit
+	WindowText string // the window as written in the plan
 	DenyOutage bool   // on_outage: deny
 
-	// ID tells this limit's bucket from others in a counter's row. It is made of all
-	// whose change begins a new bucket (name, algorithm, window), so that a changed limit
-	// or burst keeps what was used.
+	// ID distinguishes this limit's bucket from other buckets in a counter's row. It is derived from the fields
+	// whose change begins a new bucket (name, algorithm, window), so that a change of the limit or the burst keeps
+	// the used units.
 	ID int64
 
-	facts          // the algorithm's
-	rules    rules // likewise
-	byPeriod bool  // its window is the billing period
+	facts          // the facts of the algorithm
+	rules    rules // the rules of the algorithm
+	byPeriod bool  // the window is the billing period
 
-	// Token bucket, reduced by g = gcd(Limit, Window): a unit is scale = Window/g
-	// parts and refill = Limit/g parts come back each µs. capacity = Burst·scale.
+	// A token bucket is reduced by g = gcd(Limit, Window). A unit is scale = Window/g parts, and refill = Limit/g
+	// parts are replenished each µs. capacity = Burst·scale.
 	scale, refill, capacity int64
-	// Token bucket: what Limit was before, up to itself since edited; nil and 0: always the same.
+	// rates contains earlier values of Limit of a token bucket, up to the present value, which counts since
+	// edited. nil and 0 mean that Limit never changed.
 	rates  Rates
 	edited int64
 
-	notify []int // percents, ascending, see Raise; nil: none
+	notify []int // percentages in ascending order, see Raise; nil: no thresholds
 
-	ends int64 // when the override ends that the limit is, µs; 0: never, or it is none
+	ends int64 // if the limit is an override: its end, µs; 0: it never ends, or the limit is no override
 }
 
-// NoLimit is the Limit of a Spec that has none.
+// NoLimit is the Limit of a Spec without a limit.
 const NoLimit = math.MinInt64
 
 var limitName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
 
-// Compile checks a limit and prepares it for the arithmetic. Field names in the errors
-// are relative to the limit ("window").
+// Compile checks a limit and prepares it for the arithmetic. Field names in the errors are relative to the limit
+// ("window").
 func Compile(s Spec) (*Limit, FieldErrors) {
 	var bad FieldErrors
 	refuse := func(field, format string, args ...any) {
 		bad = append(bad, FieldError{field, fmt.Sprintf(format, args...)})
 	}
 	l := &Limit{Name: s.Name, Limit: s.Limit, WindowText: s.Window, DenyOutage: s.OnOutage == "deny"}
-	if !limitName.MatchString(s.Name) || s.Name == "." || s.Name == ".." { // these two stand for places in paths
+	if !limitName.MatchString(s.Name) || s.Name == "." || s.Name == ".." { // these two names have a meaning in paths
 		refuse("name", `must be 1 to 200 letters, digits or . _ : -, and not "." or ".."`)
 	}
 	if s.Limit == NoLimit {
@@ -129,8 +131,8 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	return l, nil
 }
 
-// compileWindow reads the window, a duration or the calendar's. Of an algorithm that is not known,
-// which has no descriptor, it asks only for a form that some algorithm has.
+// compileWindow reads the window, which is a duration or a calendar window. If the algorithm is unknown and has no
+// descriptor, compileWindow only requires a form that some algorithm accepts.
 func (l *Limit) compileWindow(d *descriptor, s *Spec, refuse refusal) {
 	_, isNamed := calendarWindows[s.Window]
 	var form windowForm
@@ -159,7 +161,7 @@ func (l *Limit) compileWindow(d *descriptor, s *Spec, refuse refusal) {
 	}
 }
 
-// compileOptions reads the optional fields, and refuses those that the algorithm has not.
+// compileOptions reads the optional fields, and refuses fields that the algorithm does not have.
 func (l *Limit) compileOptions(d *descriptor, s *Spec, refuse refusal) {
 	takes := func(field string) bool { return d != nil && slices.Contains(d.takes, field) }
 	foreign := func(field string, there bool) {
@@ -189,7 +191,7 @@ func (l *Limit) compileOptions(d *descriptor, s *Spec, refuse refusal) {
 	}
 }
 
-// checkBurst refuses a burst that never comes back.
+// checkBurst refuses a burst that is never replenished.
 func checkBurst(s *Spec, refuse refusal) {
 	switch {
 	case *s.Burst < 0 || *s.Burst > MaxNumber:
@@ -199,10 +201,10 @@ func checkBurst(s *Spec, refuse refusal) {
 	}
 }
 
-// identity is a 63-bit FNV-1a hash: names are checked to hold no NUL, so the parts
-// cannot run into each other, and a plan refuses two limits of one identity. What has its
-// default adds nothing, so that limits that were stored before it existed keep theirs.
-// That of a log is below 0, which tells that its bucket is longer than others.
+// identity returns a 63-bit FNV-1a hash. Names contain no NUL, so the hashed parts cannot be confused, and a plan
+// refuses two limits with the same identity. A field with its default value is not hashed, so that limits that
+// were stored before the field existed keep their identities. The identity of a log is negative, which indicates
+// that its bucket is longer than other buckets.
 func (l *Limit) identity(align string) int64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%d\x00%d", l.Name, l.Algorithm, l.Window)

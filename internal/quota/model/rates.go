@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Rate is a limit that a token bucket is refilled by from an instant on, µs by the customer's clock.
+// Rate is a limit at which a token bucket is refilled from an instant on, µs by the customer's clock.
 type Rate struct{ From, Limit int64 }
 
-// Always is the From of a first rate: nothing is known from before it.
+// Always is the From of a first rate, because no earlier rate is known.
 const Always int64 = math.MinInt64
 
-// mostEdits is how many edits of a limit are remembered with their instants.
+// mostEdits is the number of edits of a limit that are remembered with their instants.
 const mostEdits = 8
 
-// Rates are what a limit was over time, each until the next one. They ascend by their instants, and
-// the first counts from Always. They never change.
+// Rates contains the values of a limit over time. Each rate counts until the next rate. The rates are in ascending
+// order of their instants, and the first rate counts from Always. Rates never change.
 type Rates []Rate
 
-// Then is the rates with a further one from an instant on. A rate that was to count from then or
-// later counts no more: a test clock may be set back before an edit.
+// Then returns the rates with a further rate from an instant on. Rates from that instant or later are removed,
+// because a test clock may have been set back before an edit.
 func (r Rates) Then(from, limit int64) Rates {
 	r = r.Before(from)
 	switch last := len(r) - 1; {
@@ -32,9 +32,10 @@ func (r Rates) Then(from, limit int64) Rates {
 	return append(slices.Clip(r), Rate{from, limit})
 }
 
-// Latest is what is remembered of the rates. Of more edits the oldest are forgotten. Before the others
-// the slowest of the forgotten rates counts, so that no bucket gets more than it should. It comes after
-// Before: an edit that is yet to come, as the end of an override, must not have one forgotten that counts.
+// Latest returns the rates that are remembered. If there were more edits, the oldest are forgotten. For the time
+// before the remembered rates, the slowest of the forgotten rates counts, so that no bucket is replenished too
+// fast. Call Before first, because a future edit, such as the end of an override, must not displace a rate that
+// counts.
 func (r Rates) Latest() Rates {
 	forgotten := len(r) - 1 - mostEdits
 	if forgotten <= 0 {
@@ -48,7 +49,7 @@ func (r Rates) Latest() Rates {
 	return kept
 }
 
-// Before is what counted before an instant.
+// Before returns the rates that counted before an instant.
 func (r Rates) Before(at int64) Rates {
 	n := len(r)
 	for n > 0 && r[n-1].From >= at {
@@ -57,7 +58,7 @@ func (r Rates) Before(at int64) Rates {
 	return r[:n]
 }
 
-// At is the limit at an instant. There must be a rate.
+// At returns the limit at an instant. There must be a rate.
 func (r Rates) At(at int64) int64 {
 	for i := len(r) - 1; i > 0; i-- {
 		if r[i].From <= at {
@@ -67,8 +68,8 @@ func (r Rates) At(at int64) int64 {
 	return r[0].Limit
 }
 
-// WithRates is the limit with what it was before. The last rate is its own, and the limit is as it
-// is where there is no other. Only a token bucket asks for it.
+// WithRates returns the limit with its earlier rates. The last rate is the limit's own rate. The result is the
+// unchanged limit if there is no other rate. Only token buckets use rates.
 func (l *Limit) WithRates(r Rates) *Limit {
 	r = r.Latest()
 	last := len(r) - 1
@@ -80,21 +81,23 @@ func (l *Limit) WithRates(r Rates) *Limit {
 	return &own
 }
 
-// Rates are what the limit was, up to itself; nil where it always was the same.
+// Rates returns the values of the limit over time, up to the present value, or nil if the limit never changed.
 func (l *Limit) Rates() Rates { return l.rates }
 
-// Ending is the limit as an override has it that ends at an instant, µs: no wait is longer.
+// Ending returns the limit as part of an override that ends at an instant, µs. No wait is longer than the time to
+// that end.
 func (l *Limit) Ending(at int64) *Limit {
 	own := *l
 	own.ends = at
 	return &own
 }
 
-// convert takes off a stored level what came back between two instants at the rates that the limit
-// had, and returns the rest in the parts that an aux says, see ratedBy, rounded up. What 64 bits do
-// not hold is math.MaxInt64. All rates share the window, so it counts in parts of 1/Window, of which
-// a limit of n units brings back n each µs. 128 bits hold them: a level has 63 bits, a window 50, an
-// instant 63 and a limit 50.
+// convert subtracts the units that were replenished between two instants, at the rates of the limit, from a stored
+// level. It returns the rest in the parts that aux specifies (see ratedBy), rounded up, or math.MaxInt64 if 64
+// bits cannot represent the rest.
+//
+// All rates share the window, so convert counts in parts of 1/Window. At a limit of n units, n parts are
+// replenished each µs. 128 bits suffice, because a level has 63 bits, a window 50, an instant 63 and a limit 50.
 func (l *Limit) convert(stored bucket, since, at, aux int64) int64 {
 	if stored.aux >= 0 {
 		panic("quota: a token bucket of no limit")

@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// slidingLog: the units of each block of time, a precision long and counted from the Unix
-// epoch. Block k counts until its last instant is a window old, so a hit is admitted when
-// what counts + cost ≤ limit, and the limit is never exceeded in any window. The level is
-// the units that count, aux the number of the newest block.
+// slidingLog counts the units of each block of time. A block is a precision long and is counted from the Unix
+// epoch. Block k counts until its last instant is a window old. A hit is admitted if the counted units + cost ≤
+// limit, so the limit is never exceeded in any window. The level is the number of counted units, and aux is the
+// number of the newest block.
 //
-// Stored are level, the number of integers that follow until when the newest block counts, and those:
-// the newest block, and for each block with units, from the oldest on, one integer (see encodeLog).
+// A stored log consists of the level, the number of integers after the bucket, the instant until which the newest
+// block counts, and those integers. The integers are the number of the newest block and one integer for each block
+// with units, from the oldest block on (see encodeLog).
 type slidingLog struct{ counted }
 
 var slidingLogDescriptor = descriptor{
@@ -29,16 +30,16 @@ var slidingLogDescriptor = descriptor{
 	},
 }
 
-// maxBlocks is the number of blocks in a window up to which a log may have any limit, and
-// the limit up to which it may have any number of blocks: either bounds what is stored.
+// maxBlocks bounds the stored data in two ways. A log with at most maxBlocks blocks in a window may have any
+// limit, and a log with a limit of at most maxBlocks may have any number of blocks.
 const maxBlocks = 1000
 
-// logSpan is more than the blocks that can count at once: a stored block has its number modulo
+// logSpan exceeds the number of blocks that can count at once, so a stored block contains its number modulo
 // logSpan. logUnits bounds the units of one block.
 func (l *Limit) logSpan() int64  { return ceilDiv(l.Window, l.Precision) + 2 }
 func (l *Limit) logUnits() int64 { return math.MaxInt64 / l.logSpan() }
 
-// oldestBlock is the first block that counts at an instant.
+// oldestBlock returns the first block that counts at an instant.
 func (l *Limit) oldestBlock(at int64) int64 {
 	if at < l.Window+l.Precision-1 {
 		return 0
@@ -46,13 +47,13 @@ func (l *Limit) oldestBlock(at int64) int64 {
 	return (at-l.Window-l.Precision+1)/l.Precision + 1
 }
 
-// countsUntil is the first instant at which a block counts no more.
+// countsUntil returns the first instant at which a block no longer counts.
 func (l *Limit) countsUntil(block int64) int64 {
 	return block*l.Precision + l.Precision - 1 + l.Window
 }
 
-// blocks calls each with every block that counts at an instant, from the oldest on, and
-// its units, until it returns false.
+// blocks calls each with every block that counts at an instant and the units of the block, from the oldest block
+// on, until each returns false.
 func (l *Limit) blocks(log []int64, at int64, each func(block, units int64) bool) {
 	if len(log) == 0 {
 		return
@@ -101,20 +102,20 @@ func (slidingLog) resetAt(l *Limit, b bucket, m moment) int64 {
 	return l.countsUntil(b.aux)
 }
 
-// bringBack is never called: see logBrought.
+// bringBack is never called, see logBrought.
 func (slidingLog) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
 
-// giveBack is never called: see logWithout.
+// giveBack is never called, see logWithout.
 func (slidingLog) giveBack(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
-// backdate is never called: see backdated.
+// backdate is never called, see backdated.
 func (slidingLog) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
 func (slidingLog) countsFrom(l *Limit, _ bucket, m moment) int64 {
 	return l.oldestBlock(m.at) * l.Precision
 }
 
-// countable: the block of the instant is full before the level is.
+// countable returns the remaining units of the instant's block, because the block is full before the level is.
 func (slidingLog) countable(l *Limit, _ bucket, m moment) int64 {
 	most := l.logUnits() - 1
 	l.blocks(m.log, m.at, func(block, units int64) bool {
@@ -126,14 +127,14 @@ func (slidingLog) countable(l *Limit, _ bucket, m moment) int64 {
 	return most
 }
 
-// mostIn: windows may begin anywhere, so also with the time.
+// mostIn assumes that a window begins with the time span, because windows may begin at any instant.
 func (slidingLog) mostIn(l *Limit, time int64, _ bool) int64 { return l.inWindows(time, true) }
 
 func (slidingLog) lifetime(l *Limit) int64 { return l.Window }
 
 func (slidingLog) began(*Limit, bucket, moment) (int64, bool) { return 0, false }
 
-// sound: each block is later than the one before, and the newest is the last.
+// sound requires that each block is later than the block before, and that the newest block is the last.
 func (slidingLog) sound(l *Limit, b bucket, log []int64) bool {
 	if len(log) == 0 {
 		return b.level == 0
@@ -141,7 +142,7 @@ func (slidingLog) sound(l *Limit, b bucket, log []int64) bool {
 	if len(log) == 1 || log[0] < 0 || log[0] > lastInstant/l.Precision || b.level < 0 {
 		return false
 	}
-	last := l.logSpan() // ages
+	last := l.logSpan() // ages are below this number
 	for _, stored := range log[1:] {
 		age := log[0]%l.logSpan() - stored/l.logUnits()
 		if age < 0 {
@@ -155,7 +156,7 @@ func (slidingLog) sound(l *Limit, b bucket, log []int64) bool {
 	return last == 0
 }
 
-// compileLog reads the precision and makes sure that the log stays small.
+// compileLog reads the precision and ensures that the log stays small.
 func (l *Limit) compileLog(s *Spec, refuse refusal) {
 	l.Precision = 1
 	if s.Precision != "" {
@@ -167,7 +168,7 @@ func (l *Limit) compileLog(s *Spec, refuse refusal) {
 		}
 	}
 	switch {
-	case l.Window == 0: // said already
+	case l.Window == 0: // the error has been reported already
 	case l.Precision > l.Window:
 		refuse("precision", "must not be longer than the window")
 	case l.Limit > maxBlocks && ceilDiv(l.Window, l.Precision) > maxBlocks:
@@ -176,10 +177,10 @@ func (l *Limit) compileLog(s *Spec, refuse refusal) {
 	}
 }
 
-// logBlock is a block of a log, by its number, and its units.
+// logBlock is the number of a block of a log, and the block's units.
 type logBlock struct{ block, units int64 }
 
-// logBlocks are those that count at an instant, the oldest first.
+// logBlocks returns the blocks that count at an instant, the oldest block first.
 func (l *Limit) logBlocks(log []int64, at int64) (blocks []logBlock) {
 	l.blocks(log, at, func(block, units int64) bool {
 		blocks = append(blocks, logBlock{block, units})
@@ -188,7 +189,7 @@ func (l *Limit) logBlocks(log []int64, at int64) (blocks []logBlock) {
 	return blocks
 }
 
-// chargeLog adds a cost to the block of an instant, as far as it can count.
+// chargeLog adds a cost to the block of an instant, as far as the block can count.
 func (l *Limit) chargeLog(level int64, blocks []logBlock, at, cost int64) (int64, []logBlock) {
 	return l.chargeBlock(level, blocks, at/l.Precision, cost)
 }
@@ -214,7 +215,7 @@ func (l *Limit) chargeBlock(level int64, blocks []logBlock, block, cost int64) (
 	return level, blocks
 }
 
-// encodeLog appends a log's bucket.
+// encodeLog appends a log's bucket to dst.
 func (l *Limit) encodeLog(dst []int64, level int64, blocks []logBlock) []int64 {
 	if len(blocks) == 0 {
 		return append(dst, l.ID, 0, 0, 0)
@@ -227,7 +228,8 @@ func (l *Limit) encodeLog(dst []int64, level int64, blocks []logBlock) []int64 {
 	return dst
 }
 
-// logWithout appends the log in m.log without what others held, as without.
+// logWithout appends the log in m.log without costs that were charged to it. It is the variant of without for a
+// log.
 func (l *Limit) logWithout(dst []int64, over []Hold, beside *Holds, m moment) []int64 {
 	blocks, held, charged := l.logBlocks(m.log, m.at), beside.blocksOf(l), chargedTo{id: l.ID}
 	take := func(b *logBlock, cost int64) (less int64) {
@@ -253,8 +255,8 @@ func (l *Limit) logWithout(dst []int64, over []Hold, beside *Holds, m moment) []
 	return l.encodeBlocks(dst, blocks)
 }
 
-// logBrought appends the log in m.log as it is to be stored at m.at: what is in later blocks goes into
-// the block of m.at.
+// logBrought appends the log in m.log as it must be stored at m.at. The units of later blocks move to the block of
+// m.at.
 func (l *Limit) logBrought(dst []int64, m moment) []int64 {
 	present := m.at / l.Precision
 	var blocks []logBlock
@@ -267,7 +269,7 @@ func (l *Limit) logBrought(dst []int64, m moment) []int64 {
 
 func compareBlocks(b logBlock, block int64) int { return cmp.Compare(b.block, block) }
 
-// encodeBlocks is encodeLog of the blocks that have units.
+// encodeBlocks appends a log's bucket with the blocks that have units.
 func (l *Limit) encodeBlocks(dst []int64, blocks []logBlock) []int64 {
 	blocks = slices.DeleteFunc(blocks, func(b logBlock) bool { return b.units == 0 })
 	var level int64

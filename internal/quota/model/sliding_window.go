@@ -2,9 +2,8 @@ package model
 
 import "math/bits"
 
-// slidingWindow: two clock-aligned counters. With e the time since the current window
-// began, a hit is admitted when cur + ⌊prev·(W−e)/W⌋ + cost ≤ limit. The level is cur,
-// aux is prev.
+// slidingWindow counts with two clock-aligned counters. If e is the time since the current window began, a hit is
+// admitted if cur + ⌊prev·(W−e)/W⌋ + cost ≤ limit. The level is cur, and aux is prev.
 type slidingWindow struct{ counted }
 
 var slidingWindowDescriptor = descriptor{
@@ -23,7 +22,7 @@ func (slidingWindow) stand(l *Limit, stored bucket, since int64, m moment) bucke
 	return bucket{}
 }
 
-// bringBack: where another window runs now, what was used in both windows is used in that one.
+// bringBack adds the units of both windows to the running window if another window runs at m.at.
 func (slidingWindow) bringBack(l *Limit, stored bucket, since int64, m moment) bucket {
 	if windowStart(since, l.Window) == windowStart(m.at, l.Window) {
 		return stored
@@ -51,7 +50,7 @@ func (slidingWindow) wait(l *Limit, b bucket, cost int64, m moment) int64 {
 	if left := l.Limit - b.level - cost; left >= 0 {
 		return fadesTo(left, b.aux, l.Window) - elapsed
 	}
-	// Not in this window, whatever becomes of prev: cur is prev in the next one.
+	// The cost does not fit in this window, whatever remains of prev. In the next window, cur is prev.
 	return l.Window - elapsed + fadesTo(l.Limit-cost, b.level, l.Window)
 }
 
@@ -66,7 +65,7 @@ func (slidingWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 	return m.at
 }
 
-// giveBack: what was charged in the last window fades with it.
+// giveBack subtracts a charge of the previous window from prev, so the subtracted units fade with that window.
 func (slidingWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
 	start := windowStart(m.at, l.Window)
 	switch {
@@ -104,20 +103,20 @@ func (slidingWindow) sound(_ *Limit, b bucket, _ []int64) bool {
 	return counts(b.level) && counts(b.aux)
 }
 
-// lifetime: a hit still counts in part in the window after its own.
+// lifetime is two windows, because a hit still counts in part in the window after its own.
 func (slidingWindow) lifetime(l *Limit) int64 { return 2 * l.Window }
 
 func (slidingWindow) mostIn(l *Limit, time int64, whole bool) int64 { return l.inWindows(time, whole) }
 
-// shareOf is ⌊n·part/whole⌋ for 0 ≤ part ≤ whole, the product in 128 bits.
+// shareOf returns ⌊n·part/whole⌋ for 0 ≤ part ≤ whole. The product is computed in 128 bits.
 func shareOf(n, part, whole int64) int64 {
 	high, low := bits.Mul64(uint64(n), uint64(part))
 	q, _ := bits.Div64(high, low, uint64(whole))
 	return int64(q)
 }
 
-// fadesTo is the least time e in a window of length w, 0 ≤ e ≤ w, at which what remains
-// of prev, ⌊prev·(w−e)/w⌋, is at most left ≥ 0.
+// fadesTo returns the least time e in a window of length w, 0 ≤ e ≤ w, at which the rest of prev, ⌊prev·(w−e)/w⌋,
+// is at most left ≥ 0.
 func fadesTo(left, prev, w int64) int64 {
 	if left >= prev {
 		return 0

@@ -8,62 +8,61 @@ import (
 	"quotad/internal/calendar"
 )
 
-// Counter is one row that a hit charges, with the limits whose buckets it holds.
+// Counter is one row that a hit charges, with the limits whose buckets the row contains.
 type Counter struct {
 	Key    CounterKey
 	Limits []*Limit
 }
 
-// TestClock is a clock that stands still at Now, µs, until it is set again.
+// TestClock is a clock that remains at Now, µs, until it is set again.
 type TestClock struct {
 	Key string
 	Now int64
 }
 
-// Target has the limits and counters by which hits of one customer on one meter are judged. A
-// target is resolved once, and all hits share it until a change. It is immutable, but for the row
-// that it remembers of its own counter. If limits are per attribute, For makes each hit a target
-// of its own.
+// Target contains the limits and counters by which hits of one customer on one meter are judged. A target is
+// resolved once, and all hits share it until a change. It is immutable except for the remembered row of its own
+// counter. If limits are per attribute, For returns a separate target for each hit.
 type Target struct {
-	// Change is the newest change number of all that went into this target.
+	// Change is the newest change number of all data that the target was resolved from.
 	Change int64
-	// History is the history of the database that the target was resolved in, see SetHistory.
+	// History is the history of the database in which the target was resolved, see SetHistory.
 	History uint64
-	// Counters in key order: the customer's own first, which books the usage.
+	// Counters are in the order of their keys. The first is the customer's own counter, which books the usage.
 	Counters []Counter
-	// Lost: the plan does not have the meter, or no longer. Earlier answers can be given again,
-	// and earlier charges given back. Nothing more is charged.
+	// Lost means that the plan does not have the meter, or no longer has it. Earlier responses can be replayed,
+	// and earlier charges can be refunded. Nothing more is charged.
 	Lost bool
-	// Level: the meter counts what is held, see IsLevel.
+	// Level means that the meter is a level meter, see IsLevel.
 	Level bool
-	// Clock is the test clock that the customer lives by; nil: PostgreSQL's time.
+	// Clock is the customer's test clock. If Clock is nil, the customer's clock is PostgreSQL's time.
 	Clock *TestClock
 
-	// Periods says where the customer's hours and billing periods start.
+	// Periods determines the starts of the customer's hours and billing periods.
 	calendar.Periods
 
-	per   []Counter // the limits per attribute, in key order; each Attribute is a name without a value
+	per   []Counter // the limits per attribute, in the order of keys; each Attribute is a name without a value
 	order []int     // the plan's i-th limit is the order[i]-th over all counters; nil: the i-th
-	of    *Target   // of a hit's own target: the shared target that For made it of
+	of    *Target   // of the target of a single hit: the shared target from which For derived it
 
-	// reserving is the target of reservations: it has the concurrency limits, too. Nil where
-	// there are none.
+	// reserving is the target of reservations, which also has the concurrency limits. It is nil if there are no
+	// concurrency limits.
 	reserving *Target
 
-	capped   *Limit        // that is a cap; nil: none
+	capped   *Limit        // the limit that is a cap; nil: no cap
 	notifies bool          // a limit of the own counter has thresholds
 	asOf     *atomic.Int64 // see AsOf; nil: Change
-	ending   ending        // of its limits
+	ending   ending        // the end of the target's limits
 	bar      bar
 	hour     atomic.Pointer[span]
 	known    recollection
 
-	own [1]Counter // memory of Counters, where there is only one
+	own [1]Counter // the memory of Counters if there is only one counter
 }
 
 type span struct{ start, end int64 }
 
-// NewTarget makes the target of a customer's meter of its limits, in the plan's order.
+// NewTarget returns the target of a customer's meter with its limits, in the plan's order.
 func NewTarget(change, customer int64, meter int32, limits []*Limit, periods calendar.Periods, clock *TestClock) *Target {
 	concurrent := func(l *Limit) bool { return l.kept == inHolds }
 	if !slices.ContainsFunc(limits, concurrent) {
@@ -74,8 +73,8 @@ func NewTarget(change, customer int64, meter int32, limits []*Limit, periods cal
 	return t
 }
 
-// ForReservations is what reservations are judged by: the target's limits and the
-// concurrency limits, which hits do not know.
+// ForReservations returns the target by which reservations are judged. It has the target's limits and the
+// concurrency limits, which do not apply to hits.
 func (t *Target) ForReservations() *Target {
 	if t.reserving == nil {
 		return t
@@ -122,15 +121,14 @@ func newTarget(change, customer int64, meter int32, limits []*Limit, periods cal
 	return t
 }
 
-// compareNames orders counters by the names of their attributes. A name counts with its "=", as in
-// a key: a-b=… comes before a=…. So values do not change the order.
+// compareNames orders counters by the names of their attributes. A name is compared with its "=", as in a key, so
+// a-b=… comes before a=…. Therefore values do not change the order.
 func compareNames(c Counter, name string) int {
 	return strings.Compare(AttributeKey(c.Key.Attribute, ""), AttributeKey(name, ""))
 }
 
-// For is the target of a hit with these attributes. Its counters are the customer's own, and one
-// for each attribute that limits are per: the counter of the hit's value. A hit without the
-// attribute has the empty value.
+// For returns the target of a hit with these attributes. Its counters are the customer's own counter and, for each
+// attribute that limits are per, the counter of the hit's value. A hit without the attribute has the empty value.
 func (t *Target) For(attributes map[string]string) *Target {
 	if len(t.per) == 0 && (t.reserving == nil || len(t.reserving.per) == 0) {
 		return t
@@ -154,9 +152,9 @@ func (t *Target) For(attributes map[string]string) *Target {
 	return own
 }
 
-// SetHistory says in which history of the database a target was resolved that nobody else has
-// yet. A node counts a new history whenever the changes in the database are not those that it saw.
-// asOf is a change up to which the target is right; it may rise.
+// SetHistory sets the history of the database in which a target was resolved. The target must not be shared yet. A
+// node begins a new history whenever the changes in the database differ from the changes that it saw. asOf is a
+// change up to which the target is correct; it may rise.
 func (t *Target) SetHistory(history uint64, asOf *atomic.Int64) {
 	t.History, t.asOf = history, asOf
 	if t.reserving != nil {
@@ -164,9 +162,9 @@ func (t *Target) SetHistory(history uint64, asOf *atomic.Int64) {
 	}
 }
 
-// AsOf is a change number up to which the target is right: no change after Change and up to AsOf
-// concerns it. So a row that says that it was judged under such a number does not say the truth.
-// Its number is from a history that the database has no more, or was written by hand.
+// AsOf returns a change number up to which the target is correct, because no change after Change and up to AsOf
+// concerns it. A row that claims to be judged under a change number in between is therefore wrong. Its number is
+// from a history that the database no longer has, or was written by hand.
 func (t *Target) AsOf() int64 {
 	if t.asOf == nil {
 		return t.Change
@@ -174,19 +172,19 @@ func (t *Target) AsOf() int64 {
 	return max(t.Change, t.asOf.Load())
 }
 
-// ending is the instant from which on a target's limits count no more, since an override ends
-// there or another plan counts, µs; 0: there is none. reached is the latest such instant that anybody
-// judged at.
+// ending is the instant from which a target's limits no longer count, because an override ends there or another
+// plan counts, µs. 0 means that there is no such instant. reached is the latest such instant at which anything was
+// judged.
 type ending struct {
 	at      int64
 	reached *atomic.Int64
 
-	planFrom, planTo int64     // see SetPlanChange
-	next             *[]*Limit // of the plan that counts from planTo on; nil: not known
+	planFrom, planTo int64     // instants, see SetPlanChange
+	next             *[]*Limit // the limits of the plan that counts from planTo on; nil: unknown
 }
 
-// SetEnding says when the limits of a target that nobody else has yet count no more, and what is
-// to be told when that instant was reached.
+// SetEnding sets the instant from which the limits of a target no longer count, and the variable in which Over
+// records that this instant was reached. The target must not be shared yet.
 func (t *Target) SetEnding(at int64, reached *atomic.Int64) {
 	t.ending = ending{at: at, reached: reached}
 	if t.reserving != nil {
@@ -194,10 +192,12 @@ func (t *Target) SetEnding(at int64, reached *atomic.Int64) {
 	}
 }
 
-// SetPlanChange says between which instants the target's plan counts, µs by the customer's clock; 0: no
-// change of plan is near. It comes after SetEnding. Nothing is judged before from: hits that came
-// earlier by a hair's breadth are judged there. No wait goes beyond to, where another plan says what fits:
-// next are the limits that it has of the target's meter, with what they were before; nil: they are not known.
+// SetPlanChange sets the instants between which the target's plan counts, µs by the customer's clock. 0 means that
+// no change of plan is near. Call it after SetEnding.
+//
+// Nothing is judged before from, and hits that arrive slightly earlier are judged at from. No wait extends beyond
+// to, because another plan counts there. next contains that plan's limits for the target's meter, with their
+// earlier rates, or is nil if they are unknown.
 func (t *Target) SetPlanChange(from, to int64, next *[]*Limit) {
 	t.ending.planFrom, t.ending.planTo, t.ending.next = from, to, next
 	if t.reserving != nil {
@@ -205,8 +205,8 @@ func (t *Target) SetPlanChange(from, to int64, next *[]*Limit) {
 	}
 }
 
-// NotBefore says from which instant on a target counts, µs by the customer's clock, as SetPlanChange
-// does. It comes after that.
+// NotBefore sets the instant from which a target counts, µs by the customer's clock, as SetPlanChange does. Call
+// it after SetPlanChange.
 func (t *Target) NotBefore(from int64) {
 	t.ending.planFrom = max(t.ending.planFrom, from)
 	if t.reserving != nil {
@@ -214,9 +214,9 @@ func (t *Target) NotBefore(from int64) {
 	}
 }
 
-// Over is a *StaleError when the target's limits count no more at an instant, else nil. What is
-// resolved again after that has the limits of that instant. No write tells nodes of an override's
-// end before the instant itself, so whoever judges asks.
+// Over returns a *StaleError if the target's limits no longer count at an instant, and otherwise nil. A target
+// that is resolved again after that has the limits of that instant. No write informs nodes of an override's end
+// before it is reached, so every judgment must call Over.
 func (t *Target) Over(instant int64) error {
 	if t.ending.at == 0 || instant < t.ending.at {
 		return nil
@@ -229,14 +229,15 @@ func (t *Target) Over(instant int64) error {
 	}
 }
 
-// bar is why hits and reservations are refused from an instant on, µs; nil: they are not.
+// bar is the reason for which hits and reservations are refused from an instant on, µs. A nil reason means that
+// they are not refused.
 type bar struct {
 	from int64
 	why  error
 }
 
-// Bar says, of a target that nobody else has yet, from which instant on, µs, hits and reservations
-// are refused whatever their limits say, and why.
+// Bar sets the instant, µs, from which hits and reservations are refused regardless of limits, and the reason. The
+// target must not be shared yet.
 func (t *Target) Bar(from int64, why error) {
 	t.bar = bar{from, why}
 	if t.reserving != nil {
@@ -244,9 +245,9 @@ func (t *Target) Bar(from int64, why error) {
 	}
 }
 
-// Barred is why a hit or a reservation at an instant is refused whatever its limits say, else nil.
-// Their own instant decides, so it counts to the microsecond on every node. What was charged may
-// still be committed and given back, so nothing else asks.
+// Barred returns the reason for which a hit or a reservation at an instant is refused regardless of its limits, or
+// nil. The instant of the hit or reservation decides, so the bar is exact to the microsecond on every node.
+// Earlier charges may still be committed and refunded, so no other operations call Barred.
 func (t *Target) Barred(instant int64) error {
 	if t.bar.why == nil || instant < t.bar.from {
 		return nil
@@ -254,7 +255,7 @@ func (t *Target) Barred(instant int64) error {
 	return t.bar.why
 }
 
-// Base is the target that a hit's own was made of.
+// Base returns the target from which a hit's own target was derived.
 func (t *Target) Base() *Target {
 	if t.of != nil {
 		return t.of
@@ -262,14 +263,14 @@ func (t *Target) Base() *Target {
 	return t
 }
 
-// Sibling is the key of another counter of the target's customer and meter.
+// Sibling returns the key of another counter of the target's customer and meter.
 func (t *Target) Sibling(attribute string) CounterKey {
 	key := t.Counters[0].Key
 	key.Attribute = attribute
 	return key
 }
 
-// limitsOf are the limits that the target has on a counter of its customer and meter.
+// limitsOf returns the target's limits on a counter of its customer and meter.
 func (t *Target) limitsOf(attribute string) []*Limit {
 	for i := range t.Counters {
 		if t.Counters[i].Key.Attribute == attribute {
@@ -285,22 +286,22 @@ type GroupKey struct {
 	values string
 }
 
-// Group is the same for targets whose hits are judged together.
+// Group returns the same key for all targets whose hits are judged together.
 func (t *Target) Group() GroupKey {
 	if t.of == nil {
 		return GroupKey{of: t}
 	}
-	if len(t.Counters) == 1 { // the limits per attribute are concurrency limits, which hits do not know
+	if len(t.Counters) == 1 { // the limits per attribute are concurrency limits, which do not apply to hits
 		return GroupKey{of: t.of}
 	}
 	k := GroupKey{t.of, t.Counters[1].Key.Attribute}
 	for _, c := range t.Counters[2:] {
-		k.values += "\x00" + c.Key.Attribute // no value has it
+		k.values += "\x00" + c.Key.Attribute // no value contains a NUL
 	}
 	return k
 }
 
-// Instant is what the customer's clock shows when PostgreSQL's shows now, µs.
+// Instant returns the time of the customer's clock, µs, when PostgreSQL's clock is at now.
 func (t *Target) Instant(now int64) int64 {
 	if t.Clock != nil {
 		return t.Clock.Now
@@ -308,8 +309,8 @@ func (t *Target) Instant(now int64) int64 {
 	return max(now, t.ending.planFrom)
 }
 
-// RunningHour is the hour that usage at an instant is booked in, µs, [start, end): that
-// of Periods, remembered.
+// RunningHour returns the hour [start, end) in which usage at an instant is booked, µs. It remembers the result of
+// Periods.
 func (t *Target) RunningHour(at int64) (start, end int64) {
 	if t.of != nil {
 		return t.of.RunningHour(at)
@@ -327,7 +328,7 @@ func (t *Target) RunningHour(at int64) (start, end int64) {
 	return start, end
 }
 
-// lastHour is the span that was made last: nearly all targets have the same.
+// lastHour is the span that was computed last, because nearly all targets have the same span.
 var lastHour atomic.Pointer[span]
 
 // Logs reports whether a limit of the target's own counter is a log.

@@ -1,6 +1,6 @@
 package model
 
-// NumLimits is the number of limits over all counters.
+// NumLimits returns the number of limits over all counters.
 func (t *Target) NumLimits() int {
 	n := 0
 	for i := range t.Counters {
@@ -9,10 +9,10 @@ func (t *Target) NumLimits() int {
 	return n
 }
 
-// Limit is the plan's i-th limit, 0 ≤ i < NumLimits.
+// Limit returns the plan's i-th limit, 0 ≤ i < NumLimits.
 func (t *Target) Limit(i int) *Limit { return t.LimitAt(t.place(i)) }
 
-// place is where the plan's i-th limit is over all counters.
+// place returns the index of the plan's i-th limit over all counters.
 func (t *Target) place(i int) int {
 	if t.order == nil {
 		return i
@@ -20,7 +20,7 @@ func (t *Target) place(i int) int {
 	return t.order[i]
 }
 
-// firstLimit is the index over all limits of the first one of a counter.
+// firstLimit returns the index of a counter's first limit over all counters.
 func (t *Target) firstLimit(counter int) (n int) {
 	for c := range counter {
 		n += len(t.Counters[c].Limits)
@@ -28,7 +28,7 @@ func (t *Target) firstLimit(counter int) (n int) {
 	return n
 }
 
-// CounterOf is the counter of the i-th limit over all counters.
+// CounterOf returns the index of the counter that has the i-th limit over all counters.
 func (t *Target) CounterOf(i int) int {
 	for c := range t.Counters {
 		if i -= len(t.Counters[c].Limits); i < 0 {
@@ -38,8 +38,7 @@ func (t *Target) CounterOf(i int) int {
 	panic("quota: limit index out of range")
 }
 
-// LimitAt is the i-th limit over all counters, 0 ≤ i < NumLimits: the order of a
-// decision's buckets.
+// LimitAt returns the i-th limit over all counters, 0 ≤ i < NumLimits, in the order of a decision's buckets.
 func (t *Target) LimitAt(i int) *Limit {
 	for c := range t.Counters {
 		if i < len(t.Counters[c].Limits) {
@@ -50,8 +49,8 @@ func (t *Target) LimitAt(i int) *Limit {
 	panic("quota: limit index out of range")
 }
 
-// DenyOutage reports whether any limit wants hits refused while the database is out of
-// reach (any deny wins). A shadow never refuses.
+// DenyOutage reports whether any limit requires that hits are refused while the database is out of reach (any deny
+// wins). A shadow limit never refuses.
 func (t *Target) DenyOutage() bool {
 	for c := range t.Counters {
 		for _, l := range t.Counters[c].Limits {

@@ -4,39 +4,39 @@ import (
 	"slices"
 )
 
-// Thresholds: a limit may ask to be told of when so many percent of it are used. What was raised, and is
-// not armed again, stands in the row of the customer's own counter, beside the limit's bucket. So it is
-// written with the charge, and nothing is stored of a limit that has raised nothing.
+// A limit may have thresholds, which are raised as events when a percentage of the limit is used. Raised
+// thresholds that are not armed again are stored in the row of the customer's own counter, beside the limit's
+// bucket. Therefore they are written with the charge, and nothing is stored for a limit that has raised nothing.
 //
-// Use only falls between two charges: by time, by what is given back, by holds that expire. So it is least
-// right before a charge, and that is when thresholds are armed again.
+// Between two charges, usage only falls: over time, by refunds, and when holds expire. It is lowest just before a
+// charge, so thresholds are armed again at that time.
 
-// MaxNotify bounds how many thresholds a limit may have.
+// MaxNotify is the maximum number of thresholds of a limit.
 const MaxNotify = 5
 
-// leastNotified is the shortest window, or time to fill, of a limit that has thresholds, µs.
+// leastNotified is the shortest window or fill time of a limit that has thresholds, µs.
 const leastNotified = int64(3600e6)
 
-// rearm is how many points use must be below a threshold to arm it again.
+// rearm is the number of percentage points by which usage must fall below a threshold to arm it again.
 const rearm = 10
 
-// capNotify are the thresholds of each cap.
+// capNotify contains the thresholds of each cap.
 var capNotify = []int{50, 80, 100}
 
-// raisedID is the identity of what was raised of a limit. It is below 0, so who reads a state skips it as a
-// log that it does not know. Its level is the identity of the limit's bucket, and raisedLen integers
-// follow: see raised.
+// raisedID is the identity of the raised thresholds of a limit. It is negative, so readers of a state skip the
+// entry as an unknown log. The entry's level is the identity of the limit's bucket, and raisedLen integers follow,
+// see raised.
 const (
 	raisedID  = int64(-1)
 	raisedLen = 4
 )
 
-// raised are the thresholds of a limit that are not armed.
+// raised contains the thresholds of a limit that have been raised and are not armed again.
 type raised struct {
-	of   int64    // what percents were of when the limit was judged last, units
-	bits [2]int64 // of each percent one bit: 1 to 62, and from 63 on
-	// mark: of a fixed window, its start. Of others 0; or where a refusal raised 100 percent, 1 more than
-	// the most that has been used since.
+	of   int64    // the units that were 100 percent when the limit was last judged
+	bits [2]int64 // one bit for each percentage: 1 to 62, and from 63 on
+	// mark is the start of a fixed window. For other limits, mark is 0, or 1 more than the maximum usage since a
+	// refusal raised 100 percent.
 	mark int64
 }
 
@@ -59,7 +59,7 @@ func (r *raised) clear(percent int) {
 
 func (r *raised) none() bool { return r.bits == [2]int64{} }
 
-// percents calls each with those that are raised.
+// percents calls each with the raised percentages.
 func (r *raised) percents(each func(percent int)) {
 	for percent := 1; percent <= 100; percent++ {
 		if r.has(percent) {
@@ -68,7 +68,7 @@ func (r *raised) percents(each func(percent int)) {
 	}
 }
 
-// raisedAt is where a state says what was raised of a bucket; −1: nowhere.
+// raisedAt returns the index of a bucket's raised thresholds in a state, or −1 if there are none.
 func raisedAt(state []int64, id int64) int {
 	for i := 0; i+BucketLen <= len(state); i += BucketLen {
 		if state[i] == raisedID && state[i+1] == id && state[i+2] == raisedLen && i+BucketLen+raisedLen <= len(state) {
@@ -89,7 +89,7 @@ func raisedIn(state []int64, id int64) (r raised) {
 	return r
 }
 
-// append adds what was raised of a bucket to a state, if anything was.
+// append adds the raised thresholds of a bucket to a state, if there are any.
 func (r *raised) append(state []int64, id int64) []int64 {
 	if r.none() {
 		return state
@@ -97,7 +97,7 @@ func (r *raised) append(state []int64, id int64) []int64 {
 	return append(state, raisedID, id, raisedLen, 0, r.of, r.bits[0], r.bits[1], r.mark)
 }
 
-// withRaised is a state, in memory of its own, that says of a bucket what was raised.
+// withRaised returns a state, in memory of its own, with the raised thresholds of a bucket.
 func withRaised(state []int64, id int64, r *raised) []int64 {
 	next := make([]int64, 0, len(state)+BucketLen+raisedLen)
 	if i := raisedAt(state, id); i >= 0 {
@@ -108,10 +108,10 @@ func withRaised(state []int64, id int64, r *raised) []int64 {
 	return r.append(next, id)
 }
 
-// windowed reports whether the limit's thresholds are raised once in a window.
+// windowed reports whether the limit's thresholds are raised once in each window.
 func (l *Limit) windowed() bool { return l.Algorithm == FixedWindow }
 
-// windowOf is the fixed window that runs, or a cap's period, µs; 0 and 0 of other limits.
+// windowOf returns the running fixed window, or a cap's period, µs. It returns 0 and 0 for other limits.
 func (l *Limit) windowOf(b bucket, m moment) (start, end int64) {
 	switch r := l.rules.(type) {
 	case fixedWindow:
@@ -151,7 +151,7 @@ func (l *Limit) compileNotify(d *descriptor, s *Spec, refuse refusal) {
 	}
 }
 
-// fillsTooFast checks the thresholds of a limit that refills, once it is reduced.
+// fillsTooFast checks the thresholds of a limit that refills, after the limit has been reduced.
 func (l *Limit) fillsTooFast() *FieldError {
 	if us, known := l.FillTime(); l.notify == nil || !l.refills || !known || us >= leastNotified {
 		return nil
@@ -162,8 +162,8 @@ func (l *Limit) fillsTooFast() *FieldError {
 // Notifies reports whether a limit of the target has thresholds.
 func (t *Target) Notifies() bool { return t.notifies }
 
-// arm takes out those thresholds that a bucket has armed again. The bucket was stored at the instant since,
-// and stands at m.at, before a charge.
+// arm returns the raised thresholds without the thresholds that are armed again by a bucket. The bucket was stored
+// at the instant since and is in its state at m.at, before a charge.
 func (l *Limit) arm(r raised, b bucket, since int64, m moment) raised {
 	if r.none() {
 		return raised{}
@@ -189,7 +189,7 @@ func (l *Limit) arm(r raised, b bucket, since int64, m moment) raised {
 			r.mark = 0
 		}
 	}
-	if r.of != of { // the limit was edited
+	if r.of != of { // the limit has been edited
 		r.percents(func(percent int) {
 			if used < unitsAt(percent, of) {
 				r.clear(percent)
@@ -203,9 +203,10 @@ func (l *Limit) arm(r raised, b bucket, since int64, m moment) raised {
 	return r
 }
 
-// armedAt is the use, in units, that arms a threshold again: 10 points below it. A refusal raises 100
-// percent at any use: then it is 10 points below the most that has been used since, and −1 where
-// so much was not used. A threshold of up to 10 percent is armed when nothing is used.
+// armedAt returns the usage, in units, at which a threshold is armed again: 10 points below the threshold. A
+// refusal raises 100 percent at any usage. In that case the result is 10 points below the maximum usage since the
+// refusal, or −1 if that maximum is below 10 points. A threshold of up to 10 percent is armed when nothing is
+// used.
 func (r *raised) armedAt(percent int) int64 {
 	if percent == 100 && r.mark > 0 {
 		return max(-1, min(r.of, r.mark-1)-mulDivUp(r.of, rearm, 100))
@@ -213,11 +214,11 @@ func (r *raised) armedAt(percent int) int64 {
 	return shareOf(r.of, int64(max(0, percent-rearm)), 100)
 }
 
-// unitsAt are the least units that are so many percent, or more.
+// unitsAt returns the smallest number of units that is at least the percentage.
 func unitsAt(percent int, of int64) int64 { return mulDivUp(of, int64(percent), 100) }
 
-// reach raises those thresholds that a bucket has reached, and returns their percents. refused: the limit
-// has refused a hit.
+// reach raises the thresholds that a bucket has reached, and returns their percentages. refused means that the
+// limit has refused a hit.
 func (l *Limit) reach(r *raised, b bucket, m moment, refused bool) (percents []int) {
 	used, of := l.rules.used(l, b, m), l.Capacity()
 	if of == 0 {
@@ -241,7 +242,7 @@ func (l *Limit) reach(r *raised, b bucket, m moment, refused bool) (percents []i
 	return percents
 }
 
-// follow notes what is used since a refusal raised 100 percent.
+// follow records the maximum usage since a refusal raised 100 percent.
 func (r *raised) follow(l *Limit, used int64) {
 	switch {
 	case l.windowed() || r.mark == 0:
@@ -252,14 +253,14 @@ func (r *raised) follow(l *Limit, used int64) {
 	}
 }
 
-// carry appends to next what was raised of a limit, as a charge leaves it.
+// carry appends to next the thresholds of a limit that are raised after a charge.
 func (l *Limit) carry(next, state []int64, since int64, before, after bucket, m moment) []int64 {
 	r := l.carried(state, since, before, after, m)
 	return r.append(next, l.BucketID(m))
 }
 
-// carried is what was raised of a limit, as a charge leaves it. before and after are its bucket before the
-// charge and after it. state is that before, of the instant since.
+// carried returns the thresholds of a limit that are raised after a charge. before and after are the limit's
+// bucket before and after the charge. state is the state before the charge, of the instant since.
 func (l *Limit) carried(state []int64, since int64, before, after bucket, m moment) raised {
 	r := raisedIn(state, l.BucketID(m))
 	if r.none() || l.kept == inPeriod && !l.countedIn(state) {
@@ -276,14 +277,14 @@ type Raised struct {
 	Limit   *Limit
 	Percent int
 	Used    int64 // units
-	Start   int64 // of the running window, µs; 0: it has none with a start
-	Reset   int64 // the window's end, or the period's of a cap; of others see View.ResetAt
+	Start   int64 // the start of the running window, µs; 0: the limit's windows have no start
+	Reset   int64 // the end of the window, or of a cap's period; for other limits see View.ResetAt
 }
 
-// Raise raises what the row of the target's own counter has reached at an instant, and returns it. refused
-// has a bit for each limit of the counter that has refused a hit. The row says then what was raised;
-// changed reports whether it says something else than before. Nothing is raised twice: who calls Raise
-// has the row locked, and writes it.
+// Raise raises the thresholds that the row of the target's own counter has reached at an instant, and returns
+// them. refused contains a bit for each limit of the counter that has refused a hit. Raise adds the raised
+// thresholds to the row; changed reports whether this changed the row. No threshold is raised twice, because the
+// caller has locked the row and writes it.
 func (t *Target) Raise(r *Row, instant int64, refused uint32) (all []Raised, changed bool) {
 	if !t.notifies {
 		return nil, false
@@ -313,7 +314,7 @@ func (t *Target) Raise(r *Row, instant int64, refused uint32) (all []Raised, cha
 	return all, changed
 }
 
-// RefusedOwn has a bit for each limit of the own counter that refuses the decision's cost, see Raise.
+// RefusedOwn returns a bit for each limit of the own counter that refuses the decision's cost, see Raise.
 func (d *Decision) RefusedOwn() (bits uint32) {
 	for i, l := range d.Target.Counters[0].Limits {
 		if l.notify != nil && d.RefusedBy(i) {

@@ -6,11 +6,12 @@ import (
 	"math/bits"
 )
 
-// tokenBucket: a bucket is full at first and refilled continuously at Limit units per
-// Window. With g = gcd(Limit, Window) a unit is Window/g parts and Limit/g parts come back
-// each µs, so every level is a whole number of parts and nothing ever drifts. The level
-// is what is missing, 0 … capacity (above it after an overrun, or when burst was lowered); aux says
-// which limit its parts are of, see ratedBy.
+// tokenBucket is the rule of a bucket that is full at first and is refilled continuously at Limit units per
+// Window. With g = gcd(Limit, Window), a unit is Window/g parts, and Limit/g parts are replenished each µs.
+// Therefore every level is a whole number of parts, and nothing drifts.
+//
+// The level is the number of missing parts, 0 … capacity. It exceeds the capacity after an overrun, or after burst
+// was lowered. aux specifies the limit whose parts are counted, see ratedBy.
 type tokenBucket struct{}
 
 var tokenBucketDescriptor = descriptor{
@@ -26,14 +27,14 @@ var tokenBucketDescriptor = descriptor{
 	},
 }
 
-// ratedBy is the aux of a bucket that was written under a limit.
+// ratedBy returns the aux of a bucket that was written under a limit.
 func ratedBy(limit int64) int64 { return -1 - limit }
 
-// stand takes off what came back. Where the limit was edited since, that is the sum of what came
-// back at each rate, rounded once, so that no part is given away.
+// stand subtracts the replenished parts. If the limit was edited in the meantime, the replenished parts are summed
+// over all rates and rounded once, so that no part is lost.
 //
-// A limit that was lowered may have parts so small that 64 bits do not hold what is missing. Then the
-// bucket stays in parts of the limit that it was rated by: what was used is kept.
+// The parts of a lowered limit may be so small that 64 bits cannot represent the missing parts. In that case the
+// bucket stays in parts of the limit under which it was written, so that the used units are kept.
 func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket {
 	own := ratedBy(l.Limit)
 	if stored.level == 0 || stored.aux == own && since >= l.edited {
@@ -45,7 +46,7 @@ func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket 
 	return bucket{l.convert(stored, since, m.at, stored.aux), stored.aux}
 }
 
-// missing is what is missing from a bucket, in parts of the limit, as far as 64 bits can count.
+// missing returns the missing parts of a bucket, in parts of the limit, as far as 64 bits can count.
 func (l *Limit) missing(b bucket) int64 {
 	if own := ratedBy(l.Limit); b.level != 0 && b.aux != own {
 		return l.convert(b, 0, 0, own)
@@ -53,10 +54,10 @@ func (l *Limit) missing(b bucket) int64 {
 	return b.level
 }
 
-// bringBack: what was missing ahead is missing now, and comes back from now on.
+// bringBack keeps the missing parts, which are replenished from m.at on.
 func (tokenBucket) bringBack(_ *Limit, stored bucket, _ int64, _ moment) bucket { return stored }
 
-// refilled is what is still missing after a time, µs.
+// refilled returns the parts that are still missing after a time, µs.
 func refilled(missing, refill, elapsed int64) int64 {
 	switch {
 	case refill == 0:
@@ -90,7 +91,7 @@ func (tokenBucket) wait(l *Limit, b bucket, cost int64, _ moment) int64 {
 	return ceilDiv(l.missing(b)-(l.capacity-cost*l.scale), l.refill)
 }
 
-// resetAt: what takes longer than 64 bits of µs can name comes at their last.
+// resetAt returns the last instant of 64 bits of µs if the bucket is full only later.
 func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
 	if b.level == 0 || l.refill == 0 {
 		return m.at
@@ -98,13 +99,13 @@ func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
 	return m.at + min(ceilDiv(l.missing(b), l.refill), NoReset-m.at)
 }
 
-// giveBack puts tokens in, up to the burst. Whether some of those that were taken had come
-// back meanwhile is not asked: the bucket counts tokens, not who took them.
+// giveBack adds tokens, up to the burst. It does not matter whether time has replenished some of the charged
+// tokens, because the bucket counts tokens and not their users.
 func (tokenBucket) giveBack(l *Limit, b bucket, _, cost int64, _ moment) bucket {
 	return bucket{max(0, b.level-min(b.level, mulUpTo(cost, l.partsOf(b)))), b.aux}
 }
 
-// partsOf is how many parts a unit of a bucket has: of the limit that it is rated by.
+// partsOf returns the number of parts of a unit in a bucket, for the limit under which the bucket was written.
 func (l *Limit) partsOf(b bucket) int64 {
 	if b.aux == ratedBy(l.Limit) {
 		return l.scale
@@ -112,7 +113,7 @@ func (l *Limit) partsOf(b bucket) int64 {
 	return l.Window / common(-1-b.aux, l.Window)
 }
 
-// mulUpTo is a product of numbers of 0 or more that stops where 64 bits do.
+// mulUpTo returns the product of two numbers that are at least 0. The product stops at the limit of 64 bits.
 func mulUpTo(a, b int64) int64 {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	if high > 0 || low > math.MaxInt64 {
@@ -121,7 +122,7 @@ func mulUpTo(a, b int64) int64 {
 	return int64(low)
 }
 
-// backdate: what would have come back since, at the rates of that time, is not missing.
+// backdate adds only the parts that would still be missing at m.at, at the rates since the charge.
 func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
 	missing := mulUpTo(cost, l.partsOf(b))
 	if at < l.edited || b.aux != ratedBy(l.Limit) {
@@ -135,20 +136,20 @@ func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
 	return bucket{b.level + missing, b.aux}
 }
 
-// countsFrom: a bucket does not know whose tokens are missing.
+// countsFrom returns 0, because a bucket does not know which charge used the missing tokens.
 func (tokenBucket) countsFrom(*Limit, bucket, moment) int64 { return 0 }
 
 func (tokenBucket) countable(l *Limit, b bucket, _ moment) int64 {
 	return (math.MaxInt64 - b.level) / l.partsOf(b)
 }
 
-// sound: a bucket from which nothing is missing may be of no limit, as an untouched one is.
+// sound accepts any aux in a bucket without missing parts, because an untouched bucket belongs to no limit.
 func (tokenBucket) sound(_ *Limit, b bucket, _ []int64) bool {
 	return b.level == 0 || b.level > 0 && b.aux < 0 && -1-b.aux <= MaxNumber
 }
 
-// FillTime is how long an empty bucket of a limit that refills takes to be full again, µs, rounded
-// up; false where it never is, or not within 64 bits.
+// FillTime returns the time in which an empty bucket of a limit that refills is full again, µs, rounded up. ok is
+// false if the bucket is never full, or not within 64 bits.
 func (l *Limit) FillTime() (us int64, ok bool) {
 	if l.Limit == 0 {
 		return 0, false
@@ -168,7 +169,7 @@ func (tokenBucket) mostIn(l *Limit, time int64, _ bool) int64 {
 	return AddUpTo(l.Burst, mulDivUp(l.Limit, time, l.Window))
 }
 
-// mulDivUp is ⌈a·b/c⌉ for a, b ≥ 0 and c > 0, and stops where 64 bits do.
+// mulDivUp returns ⌈a·b/c⌉ for a, b ≥ 0 and c > 0. The result stops at the limit of 64 bits.
 func mulDivUp(a, b, c int64) int64 {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	if high >= uint64(c) {
@@ -184,7 +185,7 @@ func mulDivUp(a, b, c int64) int64 {
 	return int64(q)
 }
 
-// reduce reduces the limit and refuses what 64 bits cannot hold.
+// reduce reduces the limit, and refuses a limit that 64 bits cannot represent.
 func (l *Limit) reduce(burst *int64) *FieldError {
 	l.Burst = l.Limit
 	if burst != nil {
@@ -199,10 +200,10 @@ func (l *Limit) reduce(burst *int64) *FieldError {
 	return nil
 }
 
-// cannotHold names a limit near the one asked for that can be held: the nearest multiple
-// below it of a divisor of the window that is large enough to keep the parts in 64 bits.
+// cannotHold returns an error that names a representable limit near the requested limit: the nearest lower
+// multiple of a divisor of the window that is large enough to keep the parts in 64 bits.
 func (l *Limit) cannotHold(ownBurst bool) *FieldError {
-	least := ceilDiv(l.Window, math.MaxInt64/l.Burst) // the smallest gcd that will do
+	least := ceilDiv(l.Window, math.MaxInt64/l.Burst) // the smallest gcd that suffices
 	near := l.Limit - l.Limit%divisorFrom(l.Window, least)
 	detail := fmt.Sprintf("limit %d per %s cannot be counted exactly with a burst of %d: ", l.Limit, l.WindowText, l.Burst)
 	if near > 0 {
@@ -215,9 +216,9 @@ func (l *Limit) cannotHold(ownBurst bool) *FieldError {
 	return &FieldError{field, detail + fmt.Sprintf("a burst of at most %d can be held", math.MaxInt64/l.scale)}
 }
 
-// divisorFrom is the smallest divisor of n that is at least least (1 ≤ least ≤ n).
-// It only words a refusal, so it tries a million numbers and not all the way to √n: the
-// divisor is then a larger one.
+// divisorFrom returns the smallest divisor of n that is at least least (1 ≤ least ≤ n). It only serves the text of
+// an error, so it tries at most a million numbers instead of all numbers up to √n. In that case the divisor may be
+// a larger one.
 func divisorFrom(n, least int64) int64 {
 	best := n
 	for d := int64(1); d <= min(n/d, 1e6); d++ {
@@ -234,10 +235,11 @@ func divisorFrom(n, least int64) int64 {
 	return best
 }
 
-// common is what a limit and its window are reduced by. A closed one's scale is its window.
+// common returns the number by which a limit and its window are reduced. The scale of a closed limit is its
+// window.
 func common(limit, window int64) int64 { return gcd(max(limit, 1), window) }
 
-// gcd of a ≥ 0 and b > 0.
+// gcd returns the greatest common divisor of a ≥ 0 and b > 0.
 func gcd(a, b int64) int64 {
 	for a != 0 {
 		a, b = b%a, a
@@ -245,7 +247,7 @@ func gcd(a, b int64) int64 {
 	return b
 }
 
-// ceilDiv is ⌈a/b⌉ for a ≥ 0, b > 0, without overflow.
+// ceilDiv returns ⌈a/b⌉ for a ≥ 0 and b > 0, without overflow.
 func ceilDiv(a, b int64) int64 {
 	q := a / b
 	if a%b != 0 {
@@ -254,7 +256,7 @@ func ceilDiv(a, b int64) int64 {
 	return q
 }
 
-// floorDiv is ⌊a/b⌋ for b > 0.
+// floorDiv returns ⌊a/b⌋ for b > 0.
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {

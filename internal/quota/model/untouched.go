@@ -6,8 +6,8 @@ import (
 	"quotad/internal/calendar"
 )
 
-// ValueLimits are the limits of the counter of an attribute's value; none when no limit is
-// per that attribute any more.
+// ValueLimits returns the limits of the counter of an attribute's value. The result is empty if limits are no
+// longer per that attribute.
 func (t *Target) ValueLimits(attribute string) []*Limit {
 	name, _, _ := strings.Cut(attribute, "=")
 	for _, c := range t.per {
@@ -18,8 +18,7 @@ func (t *Target) ValueLimits(attribute string) []*Limit {
 	return nil
 }
 
-// Alone is a target of the customer's own counter and, unless attribute is empty, one
-// value's.
+// Alone returns a target of the customer's own counter and, unless attribute is empty, of one value's counter.
 func (t *Target) Alone(attribute string) *Target {
 	all := t.ForReservations()
 	one := &Target{
@@ -32,10 +31,9 @@ func (t *Target) Alone(attribute string) *Target {
 	return one
 }
 
-// Untouched reports whether a counter, as of an instant, says no more than a missing one
-// would, now and after every change of plan, override, timezone or anchor that keeps what
-// was used: nothing was charged after that instant, and nothing counts at it. One that
-// was charged in the future is not.
+// Untouched reports whether a counter at an instant is equivalent to a missing counter, now and after every change
+// of plan, override, timezone or anchor that keeps the used units. This requires that nothing was charged after
+// the instant and that no units count at the instant. A counter that was charged in the future is not untouched.
 func (t *Target) Untouched(limits []*Limit, r *Row, at int64) bool {
 	if r.At > at {
 		return false
@@ -44,7 +42,7 @@ func (t *Target) Untouched(limits []*Limit, r *Row, at int64) bool {
 	for _, l := range limits {
 		b, log := l.stand(r.State, r.At, m)
 		m.log = log
-		// A closed token bucket is whole with nothing in it, and comes back as it was.
+		// A closed token bucket has its whole quota when it is empty, and returns unchanged.
 		if b.level != 0 || l.rules.resetAt(l, b, m) > at {
 			return false
 		}
@@ -55,8 +53,8 @@ func (t *Target) Untouched(limits []*Limit, r *Row, at int64) bool {
 	return true
 }
 
-// WholeAt is when, as seen from an instant on, all limits of the target's i-th counter have their
-// whole quota again, µs; NoReset when one never has.
+// WholeAt returns the instant at which all limits of the target's i-th counter have their whole quota again, µs,
+// computed from the instant from on. It returns NoReset if a limit never has its whole quota again.
 func (t *Target) WholeAt(i int, r *Row, from int64) (at int64) {
 	m := t.moment(max(from, r.At))
 	for _, l := range t.Counters[i].Limits {
@@ -67,14 +65,14 @@ func (t *Target) WholeAt(i int, r *Row, from int64) (at int64) {
 	return at
 }
 
-// longest is more than any window of a calendar's limit is long, µs, in whatever timezone
-// and from whatever anchor: when these change, the window that then runs counts what was
-// used in it before, and one as old as this can be in none.
+// longest returns more than the length of any calendar window of a limit, µs, in any timezone and from any anchor.
+// When the timezone or the anchor changes, the then running window counts the units that were used in it before.
+// Units of this age belong to no such window.
 func longest(l *Limit, p *calendar.Periods) int64 {
 	const day = int64(24 * 3600e6)
 	days := map[string]int64{"calendar_day": 1, "calendar_week": 7, "calendar_month": 31, "calendar_year": 366}[l.WindowText]
 	if days == 0 { // a billing period
 		days = map[calendar.Unit]int64{calendar.Days: 1, calendar.Weeks: 7, calendar.Months: 31, calendar.Years: 366}[p.Interval.Unit] * int64(p.Interval.Count)
 	}
-	return (days + 2) * day // a zone may repeat a day
+	return (days + 2) * day // a timezone may repeat a day
 }

@@ -8,11 +8,11 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Samples is how many instants of a play Limit.Level tells of. They are evenly spread, the first
-// one at the start.
+// Samples is the number of instants in Limit.Level. They are evenly spaced, and the first instant is the start
+// of the play.
 const Samples = 240
 
-// Outcome is what became of a hit.
+// Outcome is the result of one hit.
 type Outcome struct {
 	Hit
 	Admitted bool
@@ -24,7 +24,7 @@ type Sum struct{ Hits, Units int64 }
 
 func (s *Sum) add(cost int64) { s.Hits, s.Units = s.Hits+1, model.AddUpTo(s.Units, cost) }
 
-// Result is what became of all hits of a play.
+// Result is the result of all hits of a play.
 type Result struct {
 	Hits              []Outcome
 	Admitted, Refused Sum
@@ -32,11 +32,12 @@ type Result struct {
 	Hopeless          int64 // refusals that no wait lifts
 	Length            int64 // µs
 	Limits            []Limit
-	// Refusal is the refusal with the longest wait, one without any hope first; nil: none.
+	// Refusal is the refusal with the longest wait; a refusal that no wait ends counts as the longest. Nil means
+	// that no hit was refused.
 	Refusal *model.Decision
 }
 
-// Limit is how one limit of a play fared.
+// Limit is the result of one limit of a play.
 type Limit struct {
 	*model.Limit
 	Refused int64   // hits that it did not admit; they passed if it is soft or a shadow
@@ -44,18 +45,18 @@ type Limit struct {
 	Fullest Window  // the window of its length with the most admitted units
 }
 
-// Window is a stretch of a play. Its units were admitted in [From, From + the limit's window).
+// Window is a part of a play. Its units were admitted in [From, From + the limit's window).
 type Window struct {
 	From  int64 // µs since the start
 	Units int64
 }
 
-// Epoch is midnight of 2026-01-01 in UTC, µs: where plays with a calendar's window start. A week
-// since the Unix epoch starts there, too.
+// Epoch is midnight of 2026-01-01 in UTC, µs, at which plays with calendar windows start. A week since the Unix
+// epoch starts there, too.
 const Epoch = int64(1_767_225_600e6)
 
-// startOf is the instant of the clock, µs, at which a play of the limits starts: an edge of the
-// longest window, so that windows show as people think of them.
+// startOf returns the instant of the clock, µs, at which a play of the limits starts. It is an edge of the
+// longest window, so that windows look as people expect them.
 func startOf(limits []*model.Limit) int64 {
 	longest := int64(1)
 	for _, l := range limits {
@@ -67,7 +68,7 @@ func startOf(limits []*model.Limit) int64 {
 	return (Epoch + longest - 1) / longest * longest
 }
 
-// Periods are the hours and billing periods of a play's customer: UTC, and an anchor at Epoch.
+// Periods returns the hours and billing periods of a play's customer, in UTC with an anchor at Epoch.
 func Periods(interval calendar.Interval) calendar.Periods {
 	anchor, err := calendar.AnchorAt(Epoch, time.UTC)
 	if err != nil {
@@ -76,9 +77,8 @@ func Periods(interval calendar.Interval) calendar.Periods {
 	return calendar.Periods{Zone: time.UTC, Anchor: anchor, Interval: interval}
 }
 
-// Play plays hits through limits that nobody has used yet. hits are in order, and limits those of
-// one meter. Limits of concurrency judge reservations only, and are left out. The error is that
-// of ctx.
+// Play sends hits through limits without earlier usage. The hits must be in order, and the limits must belong to
+// one meter. Concurrency limits apply to reservations only and are left out. The error is that of ctx.
 func Play(ctx context.Context, limits []*model.Limit, periods calendar.Periods, hits []Hit, length int64) (*Result, error) {
 	p := newPlayer(limits, periods, startOf(limits), length)
 	for i, h := range hits {
@@ -96,7 +96,7 @@ func Play(ctx context.Context, limits []*model.Limit, periods calendar.Periods, 
 	return p.result, ctx.Err()
 }
 
-// player is a play under way.
+// player is a running play.
 type player struct {
 	*Stream
 	start  int64 // µs since the Unix epoch
@@ -113,7 +113,7 @@ func newPlayer(limits []*model.Limit, periods calendar.Periods, start, length in
 	return p
 }
 
-// hit decides one hit as a node does, and notes what became of it.
+// hit decides one hit as a node does, and records the result.
 func (p *player) hit(h Hit) {
 	r := p.result
 	p.series.Costs = append(p.series.Costs[:0], h.Cost)
@@ -147,7 +147,7 @@ func (p *player) hit(h Hit) {
 	})
 }
 
-// sampleUntil notes what the limits stand at, at each sample before an instant.
+// sampleUntil records the levels of the limits at each sample before an instant.
 func (p *player) sampleUntil(at int64) {
 	for {
 		n := int64(len(p.result.Limits))
@@ -167,8 +167,8 @@ func (p *player) sampleUntil(at int64) {
 	}
 }
 
-// fullest is the window of a length, µs, in which the most units were admitted. It ends with a
-// hit, or at the end of the play.
+// fullest returns the window of a given length, µs, in which the most units were admitted. The window ends with
+// a hit or at the end of the play.
 func fullest(hits []Outcome, length int64) (most Window) {
 	if length == 0 {
 		return most

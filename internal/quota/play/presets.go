@@ -7,7 +7,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Preset is a well-known limit, and traffic that shows what it does.
+// Preset is a well-known limit with traffic that shows its effect.
 type Preset struct {
 	Key, Name string
 	Spec      model.Spec
@@ -16,7 +16,7 @@ type Preset struct {
 
 func units(n int64) *int64 { return &n }
 
-// Presets are the limits that people know, as their makers publish them.
+// Presets are well-known limits as their operators publish them.
 func Presets() []Preset {
 	const second, minute, hour, day = int64(1e6), int64(60e6), int64(3600e6), int64(86400e6)
 	return []Preset{
@@ -46,8 +46,8 @@ func Presets() []Preset {
 // Algorithms are the algorithms that plays compare, in their order.
 var Algorithms = model.ComparedAlgorithms()
 
-// Variants are a limit by each of Algorithms. window is the limit's, in µs. A burst goes
-// to those that take one. The log of a large limit counts by blocks: a play of an exact one takes seconds.
+// Variants returns a limit in each of Algorithms. window is the limit's window, in µs. Algorithms with a burst
+// receive the burst. The log of a large limit counts in blocks, because a play of an exact log takes seconds.
 func Variants(limit, window int64, burst *int64) []model.Spec {
 	specs := make([]model.Spec, len(Algorithms))
 	for i, algorithm := range Algorithms {
@@ -62,5 +62,5 @@ func Variants(limit, window int64, burst *int64) []model.Spec {
 	return specs
 }
 
-// logBlocks is how many blocks the window of a log has, above which limit it is not exact.
+// logBlocks is the number of blocks in the window of a log. Below this limit the log is exact.
 const logBlocks = 100

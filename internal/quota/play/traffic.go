@@ -9,13 +9,13 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What one play may have at most.
+// The bounds of one play.
 const (
 	MaxHits    = 10_000
 	MaxWindows = 60
 )
 
-// ErrTooManyHits says that the traffic has more than MaxHits hits.
+// ErrTooManyHits reports that the traffic has more than MaxHits hits.
 var ErrTooManyHits = errors.New("the traffic has more than 10,000 hits")
 
 // Hit is one hit of a play.
@@ -32,10 +32,10 @@ const (
 	Own    = "own"    // a list of hits
 )
 
-// Patterns are the names of all patterns.
+// Patterns lists the names of all patterns.
 var Patterns = []string{Steady, Bursts, Edge, Own}
 
-// Traffic says when hits come. All patterns are laid out by a window, so that the same numbers
+// Traffic specifies when hits arrive. The length of all patterns depends on a window, so that the same numbers
 // make sense for a second and for a day.
 type Traffic struct {
 	Pattern string
@@ -47,10 +47,10 @@ type Traffic struct {
 	List    []Hit // of Own
 }
 
-// Length is how long the play lasts, µs.
+// Length returns the duration of the play, µs.
 func (t *Traffic) Length() int64 { return t.Window * t.Windows }
 
-// Check is what is wrong with the traffic. Fields are those of its JSON.
+// Check returns the faults of the traffic. Their fields are those of the JSON form.
 func (t *Traffic) Check() (bad model.FieldErrors) {
 	within := func(field string, n, least, most int64) {
 		if n < least || n > most {
@@ -81,8 +81,8 @@ func (t *Traffic) Check() (bad model.FieldErrors) {
 	return bad
 }
 
-// Hits are the traffic's hits in the order in which they come. Those that would come after the
-// end of the play are left out. The traffic has been checked. Error: ErrTooManyHits.
+// Hits returns the hits of the traffic in their order. It leaves out hits after the end of the play. The traffic
+// must have been checked. Error: ErrTooManyHits.
 func (t *Traffic) Hits() ([]Hit, error) {
 	if t.Pattern == Own {
 		hits := slices.Clone(t.List)
@@ -109,7 +109,7 @@ func (t *Traffic) Hits() ([]Hit, error) {
 	return b.hits, nil
 }
 
-// builder gathers hits, and no more of them than a play may have and one.
+// builder collects hits, at most one more than a play may have.
 type builder struct {
 	hits      []Hit
 	cost, end int64
@@ -117,14 +117,14 @@ type builder struct {
 
 func (b *builder) full() bool { return len(b.hits) > MaxHits }
 
-// spread adds n hits, evenly spread in [from, to). Each comes in the middle of its part.
+// spread adds n evenly spaced hits in [from, to), each in the middle of its part.
 func (b *builder) spread(n, from, to int64) {
 	if n == 0 {
 		return
 	}
 	step, rest := (to-from)/n, (to-from)%n
 	for i := int64(0); i < n && !b.full(); i++ {
-		// i·rest stays far below 64 bits: both are below the number of hits, which is bounded.
+		// i·rest stays far below 64 bits, because both factors are below the number of hits, which is bounded.
 		if at := from + i*step + i*rest/n + step/2; at < b.end {
 			b.hits = append(b.hits, Hit{At: at, Cost: b.cost})
 		}

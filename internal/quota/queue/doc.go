@@ -1,13 +1,13 @@
-// Package queue owns what lanes and workers share:
+// Package queue owns the data that lanes and workers share:
 //
-//   - the queue that a worker takes from; a caller's hit, and how the caller hears of the result; a
-//     group: hits on one target, which the model decides together (inbox.go);
-//   - lines that are served in turn, a sender each (lines.go);
-//   - shares of what a node has so many of: a sender has half (shares.go);
+//   - the queue of a lane or worker; a caller's hit, and how its result reaches the caller; a group
+//     of hits on one target, which the model decides together (inbox.go);
+//   - lines of waiting items, one for each sender, which are served in turn (lines.go);
+//   - shares of a node's limited resources, of which a sender may use half (shares.go);
 //   - the settings and totals of a node (node.go).
 //
-// A ticket belongs to its caller while the ticket is queued: a caller who gives up then leaves
-// no trace. Once a worker has taken a ticket into a batch, the caller has no say any more.
+// A queued ticket belongs to its caller, so a caller that gives up then leaves no trace. After a worker has taken
+// a ticket into a batch, the caller can no longer withdraw it.
 //
 // The package must never send a statement.
 package queue

@@ -12,41 +12,41 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// SharedRows is how many rows a batch has at most while several senders wait, or one item that
-// needs more by itself. A sender that comes next then waits for a short batch only.
+// SharedRows is the maximum number of rows in a batch while several senders wait, except for a single item that
+// needs more rows. A sender that arrives next then waits only for a short batch.
 const SharedRows = 250
 
-// sharedFor is how many batches stay as short after several senders waited. A caller that waits
-// for its answer before it sends again comes within these, and would else wait for a long batch
-// each time.
+// sharedFor is the number of batches that stay short after several senders waited. Callers that wait for each
+// response before they send again arrive within these batches, and would otherwise wait for a long batch each
+// time.
 const sharedFor = 16
 
-// Inbox is the queue of a lane or a worker: callers add to it, and one goroutine takes batches
-// from it. Each batch is one transaction.
+// Inbox is the queue of a lane or a worker. Callers add items, and one goroutine takes batches of items. Each
+// batch is one transaction.
 //
-// A batch takes one row of each sender's line in turn, see Lines.
+// A batch takes one row from each sender's line in turn, see Lines.
 type Inbox[T Item] struct {
-	wake chan struct{} // holds one token when there is something to do
-	over *atomic.Int64 // hits that were turned away, since their sender had its share
+	wake chan struct{} // contains one token if there is something to do
+	over *atomic.Int64 // hits that were rejected because their sender had its share
 
 	Mu      sync.Mutex
 	Stopped bool
 	waiting Lines[T]
-	short   int // how many batches stay short, see sharedFor
+	short   int // the number of batches that stay short, see sharedFor
 }
 
-// NewInbox is an empty one, which adds the hits to over that it turns away since their sender
-// has its share of the queue.
+// NewInbox returns an empty Inbox, which counts in over the hits that it rejects because their sender has its
+// share of the queue.
 func NewInbox[T Item](over *atomic.Int64) Inbox[T] {
 	return Inbox[T]{wake: make(chan struct{}, 1), over: over}
 }
 
-// Enqueue adds items of one sender after those of its that wait; most bounds how many hits
-// wait. A sender may wait while it has fewer hits in the queue than there is room left. So one
-// sender alone has half of the queue, and there is room for one that comes next.
+// Enqueue adds items of one sender after the sender's waiting items. most is the maximum number of waiting hits. A
+// sender may add hits while it has fewer hits in the queue than there is room left. Therefore a single sender
+// fills at most half of the queue, and leaves room for the next sender.
 //
-// Enqueue returns how many items it added, and why not the others: ErrShare when the sender has
-// its share, ErrBusy when nothing more can wait, ErrStopped when the engine stops.
+// Enqueue returns the number of added items, and the reason why it rejected the others: ErrShare if the sender has
+// its share, ErrBusy if the queue is full, or ErrStopped if the engine stops.
 func (b *Inbox[T]) Enqueue(most int, items ...T) (added int, err error) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -63,7 +63,7 @@ func (b *Inbox[T]) Enqueue(most int, items ...T) (added int, err error) {
 		q.add(l, items[added])
 	}
 	if len(l.items) == 0 {
-		q.leave(q.at - 1) // it came just now
+		q.leave(q.at - 1) // the line was added just now
 	}
 	if idle && added > 0 {
 		b.Signal()
@@ -71,7 +71,7 @@ func (b *Inbox[T]) Enqueue(most int, items ...T) (added int, err error) {
 	return added, err
 }
 
-// turnAway says why items cannot wait behind those in a line.
+// turnAway returns the reason why items cannot wait at the end of a line.
 func (b *Inbox[T]) turnAway(l *line[T], items []T) error {
 	if l.hits == 0 {
 		return session.ErrBusy
@@ -82,11 +82,11 @@ func (b *Inbox[T]) turnAway(l *line[T], items []T) error {
 	return session.ErrShare
 }
 
-// Take makes a batch: it hands items to load until there are no more, or the batch is full.
-// load returns false for an item that does not fit into the batch; it takes at least the first
-// one. The item then stays, and the rest of its line.
+// Take makes a batch. It passes items to load until no items remain or the batch is full. load returns false if an
+// item does not fit into the batch, and must accept at least the first item. A rejected item and the rest of its
+// line stay in the queue.
 //
-// While one sender waits alone, and has for some batches, load alone says when the batch is full.
+// If only one sender waits and has been alone for some batches, load alone decides when the batch is full.
 func (b *Inbox[T]) Take(load func(T) bool) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -101,22 +101,22 @@ func (b *Inbox[T]) Take(load func(T) bool) {
 	b.waiting.Take(room, load)
 }
 
-// PutBack puts items of a batch back, each in front of its sender's line, in their order. They
-// have waited: no bound holds for them.
+// PutBack returns items of a batch to the front of their senders' lines, in their order. Because the items have
+// already waited, no limit applies to them.
 func (b *Inbox[T]) PutBack(items ...T) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.waiting.putBack(items)
 }
 
-// PutLast moves the items that are late to the end of their lines, in their order.
+// PutLast moves the items for which late returns true to the end of their lines, in their order.
 func (b *Inbox[T]) PutLast(late func(T) bool) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.waiting.putLast(late)
 }
 
-// Queued is how many hits wait.
+// Queued returns the number of waiting hits.
 func (b *Inbox[T]) Queued() int {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -131,7 +131,7 @@ func (b *Inbox[T]) Signal() {
 	}
 }
 
-// Stop lets Run end once nothing waits.
+// Stop makes Run return as soon as nothing waits.
 func (b *Inbox[T]) Stop() {
 	b.Mu.Lock()
 	b.Stopped = true
@@ -156,22 +156,22 @@ func (b *Inbox[T]) Run(next func()) {
 	}
 }
 
-// Ticket says who has an operation now, its caller or a worker. By the ticket the caller hears
-// that the operation has ended.
+// Ticket records whether an operation belongs to its caller or to a worker, and notifies the caller of the
+// operation's end.
 type Ticket struct {
-	Session *session.Session // of the lane or worker that is to do the operation
+	Session *session.Session // the session of the lane or worker that will do the operation
 	Done    chan struct{}    // receives once, when the result is set
 	state   atomic.Int32     // ticketQueued and so on
-	// Together is for a caller who waits for many tickets at once. It counts the tickets
-	// without a result; all share Done, which receives when the last result is set. Nil: the
-	// caller waits for this ticket alone.
+	// Together serves callers that wait for many tickets at once. It counts the tickets without a result. All
+	// these tickets share Done, which receives when the last result is set. If Together is nil, the caller waits
+	// for this ticket alone.
 	Together *atomic.Int32
 }
 
-// NewTicket is a ticket of an operation that the lane or worker of a session is to do.
+// NewTicket returns a ticket of an operation that the lane or worker of a session will do.
 func NewTicket(s *session.Session) Ticket { return Ticket{Session: s, Done: make(chan struct{}, 1)} }
 
-// Ring tells the caller that the result is set.
+// Ring notifies the caller that the result is set.
 func (t *Ticket) Ring() {
 	t.state.Store(ticketDone)
 	if t.Together == nil || t.Together.Add(-1) == 0 {
@@ -188,12 +188,12 @@ type Hit struct {
 	Result Result
 }
 
-// hitPool is of hits whose callers have heard of them: no lane looks at one any more.
+// hitPool contains hits whose callers have received the result. No lane uses such a hit any more.
 var hitPool = sync.Pool{New: func() any { return &Hit{Ticket: Ticket{Done: make(chan struct{}, 1)}} }}
 
-// NewHit is a hit that Wait gives back.
+// NewHit returns a hit that Wait returns to the pool.
 func NewHit(s *session.Session, from SenderID, t *model.Target, cost int64) *Hit {
-	h := hitPool.Get().(*Hit) //nolint:forcetypeassert // nothing else is in there
+	h := hitPool.Get().(*Hit) //nolint:forcetypeassert // the pool contains nothing else
 	*h = Hit{Ticket: Ticket{Session: s, Done: h.Done}, From: from, Target: t, Cost: cost}
 	return h
 }
@@ -204,23 +204,23 @@ func (h *Hit) Sender() SenderID { return h.From }
 // Hits implements Item.
 func (h *Hit) Hits() int { return 1 }
 
-// Rows implements Item: one for each counter.
+// Rows implements Item. A hit has one row for each counter.
 func (h *Hit) Rows() int { return len(h.Target.Counters) }
 
-// The states of a ticket. A caller can take an operation back only while it is queued.
+// The states of a ticket. A caller can withdraw an operation only while it is queued.
 const (
 	ticketQueued    = 0
-	ticketTaken     = 1 // in a batch: the worker does it or not, whatever the caller does
-	ticketAbandoned = 2 // the caller gave up before any batch had it: it leaves no trace
+	ticketTaken     = 1 // in a batch: the worker decides, whatever the caller does
+	ticketAbandoned = 2 // the caller gave up before a batch took the operation, which leaves no trace
 	ticketLeaving   = 3 // in a batch; the caller gives up unless the batch ends soon
-	ticketLeft      = 4 // the caller gave up while a batch had it; it must not be sent again
+	ticketLeft      = 4 // the caller gave up while the operation was in a batch; it must not be sent again
 	ticketDone      = 5 // the result is set
 )
 
-// Take moves what is queued into a batch.
+// Take moves a queued operation into a batch.
 func (t *Ticket) Take() bool { return t.state.CompareAndSwap(ticketQueued, ticketTaken) }
 
-// Requeue moves what was in a batch back, unless its caller has left.
+// Requeue returns an operation from a batch to the queue, unless its caller has left.
 func (t *Ticket) Requeue() bool {
 	if t.state.CompareAndSwap(ticketTaken, ticketQueued) {
 		return true
@@ -231,7 +231,7 @@ func (t *Ticket) Requeue() bool {
 	return false
 }
 
-// Finish sets the result; nobody reads it when the caller left.
+// Finish sets the result. If the caller has left, the result is not read.
 func (h *Hit) Finish(r Result) {
 	h.Result = r
 	h.Ring()
@@ -249,10 +249,10 @@ func (h *Hit) Wait(ctx context.Context) Result {
 	if err := h.Leave(ctx, 0); err != nil {
 		return Result{Err: err}
 	}
-	return h.Result // not put back into the pool: Ring may still be sending to Done
+	return h.Result // not returned to the pool, because Ring may still be sending to Done
 }
 
-// Wait returns nil when the result is set. When ctx ends first, Wait returns what Leave returns.
+// Wait returns nil when the result is set. If ctx ends first, Wait returns the result of Leave.
 func (t *Ticket) Wait(ctx context.Context, grace time.Duration) error {
 	select {
 	case <-t.Done:
@@ -262,11 +262,11 @@ func (t *Ticket) Wait(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// Leave gives up when ctx has ended. It returns nil when the result is set after all.
+// Leave gives up after ctx has ended. It returns nil if the result is set after all.
 //
-// An operation that no batch has taken leaves no trace. An operation in a batch is done or not,
-// and its caller cannot know: that is ErrOutcomeUnknown. Leave waits for the batch at most grace.
-// Only a caller who waits for this ticket alone may give a grace.
+// An operation that no batch has taken leaves no trace. An operation in a batch may or may not be done, so its
+// caller receives ErrOutcomeUnknown. Leave waits for the batch for at most grace. Only a caller that waits for
+// this ticket alone may use a grace.
 func (t *Ticket) Leave(ctx context.Context, grace time.Duration) error {
 	if grace > 0 && t.state.CompareAndSwap(ticketTaken, ticketLeaving) {
 		late := time.NewTimer(grace)
@@ -288,25 +288,25 @@ func (t *Ticket) Leave(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// Result is a decision or why there is none.
+// Result is a decision, or the reason why there is no decision.
 type Result struct {
 	Decision model.Decision
 	Err      error
 }
 
-// Group is hits on the same counters, in order of arrival.
+// Group contains hits on the same counters, in order of arrival.
 type Group struct {
 	Target       *model.Target
 	Hits         []*Hit
-	model.Series // what became of them
+	model.Series // the results of the hits
 }
 
-// Own is the key of the customer's own counter.
+// Own returns the key of the customer's own counter.
 func (g *Group) Own() model.CounterKey { return g.Target.Counters[0].Key }
 
-// Decide decides the group's hits when the customer's clock shows now, on rows as Series.Decide takes
-// them: a later instant of a row wins. It sets the hits' results, and tells no caller: the lane or worker
-// calls Finish when the charge is durable.
+// Decide decides the group's hits on rows as Series.Decide does. now is the customer's clock; a later instant of a
+// row has precedence. Decide sets the hits' results without notifying callers. The lane or worker calls Finish
+// when the charge is durable.
 func (g *Group) Decide(rows []model.Row, now int64, buf []int64) {
 	g.Costs = g.Costs[:0]
 	for _, h := range g.Hits {
@@ -322,7 +322,7 @@ func (g *Group) Decide(rows []model.Row, now int64, buf []int64) {
 	})
 }
 
-// Finish ends all hits: with an error, or with what decide said.
+// Finish ends all hits with an error, or with the results of Decide.
 func (g *Group) Finish(err error) {
 	for _, h := range g.Hits {
 		if err != nil {

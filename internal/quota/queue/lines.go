@@ -2,46 +2,46 @@ package queue
 
 import "slices"
 
-// SenderID names the sender of requests. They wait in a line of their own, and lines are served
-// in turn, so that one sender's load does not become another's failure. The API gives the id of
-// the API key. The empty name is that of quotad itself.
+// SenderID identifies the sender of requests. Each sender has a line of its own, and lines are served in turn, so
+// that one sender's load does not cause another sender's failure. The API passes the id of the API key. The empty
+// id is quotad itself.
 type SenderID string
 
-// Item is what waits in an Inbox: a hit, or an operation of a worker.
+// Item is an element of an Inbox: a hit, or an operation of a worker.
 type Item interface {
 	comparable
 	Sender() SenderID
-	Hits() int // how many hits it is, at least 1
-	Rows() int // how many rows a batch needs for it, at least 1
+	Hits() int // the number of hits, at least 1
+	Rows() int // the number of rows that a batch needs for the item, at least 1
 }
 
-// Lines are what waits, by senders, served by deficit round robin. Each sender has a line, its queue,
-// first come, first served. The lines that are not empty form a ring, and are served in turn. So
-// nobody waits for more than one turn of each other sender. A new line's turn is the last one. The zero value is empty. It is not safe for
-// concurrent use.
+// Lines contains the waiting items by sender, and serves them by deficit round robin. Each sender has a line,
+// which is a queue in order of arrival. The nonempty lines form a ring and are served in turn, so each sender
+// waits for at most one turn of every other sender. A new line has the last turn. The zero value is empty. Lines
+// is not safe for concurrent use.
 type Lines[T Item] struct {
-	hits     int                   // that wait
+	hits     int                   // the number of waiting hits
 	ring     []*line[T]            // no line is empty
-	at       int                   // index of the line whose turn is next; len(ring) is 0
-	bySender map[SenderID]*line[T] // the ring by senders while it has several; else empty
-	spare    []*line[T]            // empty ones, to be used again
+	at       int                   // the index of the line whose turn is next; len(ring) means 0
+	bySender map[SenderID]*line[T] // the ring by sender while it has several lines; else empty
+	spare    []*line[T]            // empty lines for reuse
 }
 
-// line is what one sender has waiting.
+// line contains the waiting items of one sender.
 type line[T Item] struct {
 	sender SenderID
 	items  []T
-	taken  int  // items in front that the batch has; 0 between batches
-	hits   int  // that wait
-	credit int  // rows that it may take at its turn: the deficit counter, whose quantum is one row
-	passed bool // the batch has no place for its first item
-	back   []T  // to be put in front
+	taken  int  // the number of items in front that the batch has taken; 0 between batches
+	hits   int  // the number of waiting hits
+	credit int  // the number of rows that the line may take at its turn: the deficit counter, whose quantum is one row
+	passed bool // the batch has no room for the line's first item
+	back   []T  // items to be put in front
 }
 
-// mostSpare bounds the lines that are kept to be used again.
+// mostSpare is the maximum number of empty lines that are kept for reuse.
 const mostSpare = 4
 
-// Hits is how many wait.
+// Hits returns the number of waiting hits.
 func (q *Lines[T]) Hits() int { return q.hits }
 
 // Add adds an item to the end of its sender's line.
@@ -54,7 +54,7 @@ func (q *Lines[T]) add(l *line[T], it T) {
 	q.hits += n
 }
 
-// Remove takes an item out of its line. It is false when the item does not wait.
+// Remove removes an item from its line. It returns false if the item does not wait.
 func (q *Lines[T]) Remove(it T) bool {
 	for i, l := range q.ring {
 		if n := slices.Index(l.items, it); n >= 0 {
@@ -70,8 +70,8 @@ func (q *Lines[T]) Remove(it T) bool {
 	return false
 }
 
-// lineOf is a sender's line, which is made if nothing of it waits: its turn is the last. While
-// one sender waits alone, its name is compared and not looked up.
+// lineOf returns a sender's line. If the sender has no waiting items, lineOf adds a line whose turn is the last.
+// While one sender waits alone, lineOf compares the sender's id instead of looking it up.
 func (q *Lines[T]) lineOf(s SenderID) *line[T] {
 	switch len(q.ring) {
 	case 0:
@@ -97,7 +97,7 @@ func (q *Lines[T]) lineOf(s SenderID) *line[T] {
 	return l
 }
 
-// empty is a line without items.
+// empty returns a line without items.
 func (q *Lines[T]) empty() *line[T] {
 	n := len(q.spare)
 	if n == 0 {
@@ -108,7 +108,7 @@ func (q *Lines[T]) empty() *line[T] {
 	return l
 }
 
-// leave takes the i-th line, which is empty, out of the ring.
+// leave removes the i-th line, which must be empty, from the ring.
 func (q *Lines[T]) leave(i int) {
 	l := q.ring[i]
 	if i < q.at {
@@ -125,17 +125,17 @@ func (q *Lines[T]) leave(i int) {
 	}
 }
 
-// Take hands items to load, in turn, that need at most so many rows, or one that needs more. It ends
-// when load has no place for an item. load takes at least the first one. What it has no place for
-// stays, and the rest of that line.
+// Take passes items to load, in turn, that need at most room rows together, or a single item that needs more. It
+// ends when load has no room for an item. load must accept at least the first item. An item that load rejects
+// stays in its line with the rest of that line.
 func (q *Lines[T]) Take(room int, load func(T) bool) {
 	if len(q.ring) > 1 {
 		q.takeAround(room, load)
 		return
 	}
-	for _, l := range q.ring { // one or none
+	for _, l := range q.ring { // the ring has at most one line
 		for l.taken < len(l.items) {
-			rows := l.items[l.taken].Rows() // load may change it
+			rows := l.items[l.taken].Rows() // load may change the number
 			if l.taken > 0 && rows > room || !q.pop(l, load) {
 				break
 			}
@@ -147,10 +147,11 @@ func (q *Lines[T]) Take(room int, load func(T) bool) {
 	}
 }
 
-// takeAround takes from several lines. A line's credit grows by one row each time around, and an
-// item goes when the credit pays for it: thus all get as many rows, whatever their items need.
-// It ends at an item that needs more rows than are left. A line whose item load has no place for is
-// passed over. Whichever of these was first is the first one the next time.
+// takeAround takes items from several lines. A line's credit grows by one row in each round, and an item is taken
+// when the credit covers its rows. Thus all senders receive the same number of rows, whatever their items need.
+//
+// takeAround ends at an item that needs more rows than are left. It skips a line if load rejects the line's item.
+// The next call begins with the first line that was skipped or ended the call.
 func (q *Lines[T]) takeAround(most int, load func(T) bool) {
 	room, passed := most, 0
 	var first *line[T]
@@ -196,9 +197,9 @@ func (q *Lines[T]) takeAround(most int, load func(T) bool) {
 	}
 }
 
-// pop hands a line's first item to load.
+// pop passes a line's first item to load.
 func (q *Lines[T]) pop(l *line[T], load func(T) bool) bool {
-	hits := l.items[l.taken].Hits() // load may change it
+	hits := l.items[l.taken].Hits() // load may change the number
 	if !load(l.items[l.taken]) {
 		return false
 	}
@@ -208,7 +209,7 @@ func (q *Lines[T]) pop(l *line[T], load func(T) bool) bool {
 	return true
 }
 
-// close ends a batch: what it has taken is no longer in the line.
+// close ends a batch by removing the taken items from the line.
 func (l *line[T]) close() {
 	if l.taken > 0 {
 		rest := copy(l.items, l.items[l.taken:])
@@ -217,7 +218,7 @@ func (l *line[T]) close() {
 	}
 }
 
-// putBack puts items that were taken in front of their lines, in their order.
+// putBack returns taken items to the front of their lines, in their order.
 func (q *Lines[T]) putBack(items []T) {
 	for _, it := range items {
 		l := q.lineOf(it.Sender())
@@ -234,7 +235,7 @@ func (q *Lines[T]) putBack(items []T) {
 	}
 }
 
-// putLast moves the items that are late to the end of their lines, in their order.
+// putLast moves the items for which late returns true to the end of their lines, in their order.
 func (q *Lines[T]) putLast(late func(T) bool) {
 	for _, l := range q.ring {
 		var last []T

@@ -6,24 +6,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are what lanes and workers measure, once a batch.
+// Metrics contains the measurements of lanes and workers, which are made once for each batch.
 type Metrics struct {
-	Lane, Locked Way // by the two ways of charging
+	Lane, Locked Way // the two ways of charging
 	hits, trips  *prometheus.HistogramVec
 }
 
-// Way is what one way of charging measures.
+// Way contains the measurements of one way of charging.
 type Way struct {
 	hits, read, write prometheus.Observer
 }
 
 var (
 	batchBuckets = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}
-	// tripBuckets go from a server beside the node to the limit of a transaction, in seconds.
+	// tripBuckets range from a server next to the node to the limit of a transaction, in seconds.
 	tripBuckets = []float64{.0002, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 )
 
-// NewMetrics are empty.
+// NewMetrics returns empty Metrics.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		hits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -41,14 +41,14 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Collectors are for a registry.
+// Collectors returns the collectors for a registry.
 func (m *Metrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.hits, m.trips} }
 
-// Batch tells of a batch of so many hits.
+// Batch records a batch by its number of hits.
 func (w *Way) Batch(hits int) { w.hits.Observe(float64(hits)) }
 
-// Read tells of a round trip that reads rows.
+// Read records a round trip that reads rows.
 func (w *Way) Read(took time.Duration) { w.read.Observe(took.Seconds()) }
 
-// Write tells of a round trip that charges and commits.
+// Write records a round trip that charges and commits.
 func (w *Way) Write(took time.Duration) { w.write.Observe(took.Seconds()) }

@@ -2,21 +2,23 @@ package queue
 
 import "sync"
 
-// Shares are units that a node has so many of: places, or bytes of memory. Of these a sender has half
-// at most, or one request has more. Requests do not wait for them. Safe for concurrent use.
+// Shares are units of a limited resource of a node: places, or bytes of memory. A sender may use at most half of
+// the units, unless a single request needs more. Requests do not wait for units. Shares is safe for concurrent
+// use.
 type Shares struct {
 	most int64
 
 	mu    sync.Mutex
 	taken int64
-	of    map[SenderID]int64 // taken by each sender that has any
+	of    map[SenderID]int64 // the units that each sender with units has taken
 }
 
-// NewShares makes so many units.
+// NewShares returns Shares with most units.
 func NewShares(most int64) *Shares { return &Shares{most: most, of: make(map[SenderID]int64)} }
 
-// Take takes n units, all or none, for a request that has held some already. It takes none when there
-// are not as many (none), or when the sender's other requests have half, or would with these (over).
+// Take takes n units for a request that has already taken held units. It takes all or nothing. none reports that
+// fewer than n units are available. over reports that the sender has other requests, too, and would have more than
+// half of all units.
 func (s *Shares) Take(from SenderID, held, n int64) (none, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +31,7 @@ func (s *Shares) Take(from SenderID, held, n int64) (none, over bool) {
 	return none, over
 }
 
-// Give gives n units back that were taken.
+// Give returns n taken units.
 func (s *Shares) Give(from SenderID, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +41,8 @@ func (s *Shares) Give(from SenderID, n int64) {
 	}
 }
 
-// Taken is how many units are taken now, never more than there are, and by how many senders.
+// Taken returns the number of units that are taken now, which never exceeds the total, and the number of senders
+// that took them.
 func (s *Shares) Taken() (units int64, senders int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,31 +5,32 @@ import (
 	"time"
 )
 
-// NewValues bounds how many counters of attributes' values a node makes for each customer in a
-// second. A row that has to be made costs PostgreSQL some ten times as much as one that is there,
-// and takes room for as long as it counts.
+// NewValues limits the number of counters of attribute values that a node creates for each customer in a second.
+// The creation of a row costs PostgreSQL some ten times as much as an update, and the row occupies space for as
+// long as it counts.
 type NewValues struct {
 	most int
 
 	mu     sync.Mutex
-	second time.Duration // the running one, on the stopwatch
-	made   map[int64]int // in that second, by customer
+	second time.Duration // the running second, on the stopwatch
+	made   map[int64]int // the created counters in that second, by customer
 }
 
-// MostNewValues is how many counters of attributes' values a node makes for each customer in a second.
+// MostNewValues is the maximum number of counters of attribute values that a node creates for each customer in a
+// second.
 const MostNewValues = 1000
 
-// maxMaking bounds the customers that are counted at once. With more the running second begins
-// again, for all of them.
+// maxMaking is the maximum number of customers that are counted at once. If there are more, the running second
+// starts anew for all of them.
 const maxMaking = 10_000
 
-// NewNewValues makes a bound of so many counters a customer and second, at least 1.
+// NewNewValues returns a limit of most counters for each customer and second, at least 1.
 func NewNewValues(most int) *NewValues { return &NewValues{most: most, made: make(map[int64]int)} }
 
-// Most is how many there may be.
+// Most returns the maximum number of counters.
 func (v *NewValues) Most() int { return v.most }
 
-// Fit reports whether so many more may be made for a customer at an instant of the stopwatch.
+// Fit reports whether more counters may be created for a customer at an instant of the stopwatch.
 func (v *NewValues) Fit(customer int64, more int, watch time.Duration) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -39,7 +40,7 @@ func (v *NewValues) Fit(customer int64, more int, watch time.Duration) bool {
 	return v.made[customer]+more <= v.most
 }
 
-// Made counts what a transaction has made at an instant of the stopwatch, by customer.
+// Made counts the counters that a transaction has created at an instant of the stopwatch, by customer.
 func (v *NewValues) Made(made map[int64]int, watch time.Duration) {
 	if len(made) == 0 {
 		return

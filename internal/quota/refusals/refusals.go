@@ -7,36 +7,33 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Memory keeps the last state seen of counters that refused a hit. Other hits can only have
-// filled these counters further since. So Memory may refuse a hit without a statement. It never
-// admits one.
+// Memory keeps the last state of counters that refused a hit. Other hits can only have filled these counters
+// further. Therefore Memory may refuse a hit without a statement. It never admits a hit.
 //
-// A raised limit or another plan empties a counter, and comes with a newer change number. A
-// state is used only for targets of the history and change number that it was judged under. So a
-// state that arrives late undoes no such change.
+// A higher limit or another plan empties a counter and has a newer change number. A state is used only for
+// targets of its own history and change number, so a state that arrives late cannot undo such a change.
 //
-// Refunds and releases empty a counter too, and have no change number. On meters that have
-// them, no state is used for longer than a second. Nor is one of a counter with a cap, which adjustments
-// move. Nor is one of a counter that is ahead of the
-// clock: `quotad repair clock` brings it back.
+// Refunds and releases empty a counter, too, and have no change number. For meters with refunds or releases, a
+// state is therefore used for at most a second. The same holds for counters with a cap, which adjustments move,
+// and for counters that are ahead of the clock, which `quotad repair clock` sets back.
 type Memory struct {
 	Seen    *cache.Cache[model.CounterKey, refusal]
 	returns func(meter int32) bool
 }
 
-// What a refusal takes of memory, bytes: without its state, with what the cache needs for an
-// entry; and usually, of two limits. TestRefusalsWeigh measures it.
+// Memory of a refusal in bytes: the part beside its state, including the cache's memory for an entry, and the
+// usual total for two limits. TestRefusalsWeigh measures both.
 const (
 	refusalWeight = 320
 	usualWeight   = refusalWeight + 2*model.BucketLen*8
 )
 
-// returnsWithin is how long, µs, a refusal is believed on a meter whose units may come back, or of
-// a counter that may be brought back to the clock.
-// Another node gives units back without telling this one. So this one may refuse them that long.
+// returnsWithin is the time in µs for which a refusal is trusted if the units of its meter may be returned, or
+// if its counter may be set back to the clock. Another node does not report returned units to this node, so this
+// node may refuse them for that time.
 const returnsWithin = int64(1e6)
 
-// refusal is a counter's state, when it was read, and the change it was judged under.
+// refusal is a counter's state with the instant of its read and the change under which it was judged.
 type refusal struct {
 	model.Row
 	asOf    int64
@@ -44,21 +41,21 @@ type refusal struct {
 	under   int64
 }
 
-// weigh is what a refusal takes of memory, bytes.
+// weigh returns the memory of a refusal in bytes.
 func weigh(key model.CounterKey, r refusal) int {
 	return refusalWeight + len(key.Attribute) + 8*len(r.State) + r.Holds.Weight()
 }
 
-// New is a memory that has room for size usual refusals.
+// New returns a memory for size usual refusals.
 func New(size int, returns func(meter int32) bool) (*Memory, error) {
 	seen, err := cache.NewWeighed(size, usualWeight, weigh)
 	return &Memory{Seen: seen, returns: returns}, err
 }
 
-// Forget takes a counter out whose units came back.
+// Forget removes a counter whose units were returned.
 func (m *Memory) Forget(key model.CounterKey) { m.Seen.Remove(key) }
 
-// Refuse answers a hit that does not fit the remembered states of all its counters.
+// Refuse refuses a hit that does not fit the remembered states of all its counters.
 func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool) {
 	var space [2]model.Row
 	rows := space[:0]
@@ -73,7 +70,7 @@ func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool)
 		}
 		rows = append(rows, known.Row)
 		asOf = min(asOf, known.asOf)
-		// What was read when the clock was ahead is old, too.
+		// A state that was read while the clock was ahead is old, too.
 		old = old || max(now-known.asOf, known.asOf-now) > returnsWithin
 	}
 	if old && (t.Capped() || m.returns(t.Counters[0].Key.Meter)) {
@@ -92,19 +89,19 @@ func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool)
 	return d, !d.Allowed && t.Over(d.At) == nil && t.Barred(d.At) == nil
 }
 
-// Last is the last state of a counter that the memory has, whatever it was judged under.
+// Last returns the last remembered state of a counter, whatever change it was judged under.
 func (m *Memory) Last(key model.CounterKey, now int64) (model.Row, bool) {
 	known, there := m.Seen.Get(key, now)
 	return known.Row, there
 }
 
-// forgetAfter is how long a state is kept at least, µs. It would be right for longer.
+// forgetAfter is the minimum time for which a state is kept, µs. The state would be valid for longer.
 const forgetAfter = int64(3600e6)
 
-// Remember keeps copies of the rows that refused a hit of the target, read at asOf. Rows that
-// admitted are kept only where the counter is remembered already, so that what is said
-// from memory takes this node's own charges into account. A newer state of the same
-// counter stays; it goes when every limit has its whole quota back.
+// Remember keeps copies of the rows that refused a hit of the target, read at asOf. It keeps rows that admitted
+// the hit only if their counter is remembered already, so that refusals from memory include this node's own
+// charges. A newer state of the same counter stays. A state is dropped when every limit has its whole quota
+// back.
 func (m *Memory) Remember(t *model.Target, rows []model.Row, asOf int64, refused bool) {
 	for i := range rows {
 		key, r := t.Counters[i].Key, refusal{Row: rows[i], asOf: asOf, history: t.History, under: t.Change}
@@ -118,8 +115,8 @@ func (m *Memory) Remember(t *model.Target, rows []model.Row, asOf int64, refused
 	}
 }
 
-// newer reports whether the state was judged under a newer change, or is a later one. All states of
-// an earlier history are older.
+// newer reports whether the state was judged under a newer change or is a later state. All states of an earlier
+// history are older.
 func (r *refusal) newer(than *refusal) bool {
 	if r.history != than.history {
 		return r.history > than.history
@@ -127,14 +124,14 @@ func (r *refusal) newer(than *refusal) bool {
 	return r.under > than.under || r.under == than.under && r.after(than)
 }
 
-// after reports whether the state is a later one of the same counter. A counter that was
-// removed and came back (see Cleaner) begins at version 1 again, at a later instant.
+// after reports whether the state is a later state of the same counter. A counter that was removed and created
+// again (see Cleaner) starts at version 1 again, at a later instant.
 func (r *refusal) after(other *refusal) bool { return r.Version > other.Version && r.At >= other.At }
 
-// keptUntil is when the memory may drop the state of a target's i-th counter: when every limit
-// has its whole quota back, and at the earliest after forgetAfter. The minimum is for refusals
-// that no wait lifts: by a closed limit, or of a cost above the limit. On a test clock it is
-// forgetAfter alone, for a test clock says nothing of the time that the memory goes by.
+// keptUntil returns the instant after which the memory may drop the state of a target's i-th counter: when every
+// limit has its whole quota back, but not before forgetAfter. The minimum serves refusals that no wait ends,
+// because a limit is closed or a cost exceeds the limit. On a test clock, keptUntil is forgetAfter alone,
+// because a test clock is unrelated to the memory's time.
 func keptUntil(t *model.Target, i int, r *refusal) int64 {
 	expires := r.asOf + forgetAfter
 	if t.Clock != nil {

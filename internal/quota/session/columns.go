@@ -2,7 +2,7 @@ package session
 
 import "quotad/internal/quota/model"
 
-// Columns are the key columns of counters, one element a row.
+// Columns contains the key columns of counters, with one element for each row.
 type Columns struct {
 	Shard     []int16
 	Customer  []int64
@@ -10,7 +10,7 @@ type Columns struct {
 	Attribute []string
 }
 
-// ColumnsOf are the columns of some keys.
+// ColumnsOf returns the columns of keys.
 func ColumnsOf(keys []model.CounterKey) (columns Columns) {
 	for _, k := range keys {
 		columns.Add(k)
@@ -18,12 +18,12 @@ func ColumnsOf(keys []model.CounterKey) (columns Columns) {
 	return columns
 }
 
-// Reset takes all out.
+// Reset removes all elements.
 func (c *Columns) Reset() {
 	c.Shard, c.Customer, c.Meter, c.Attribute = c.Shard[:0], c.Customer[:0], c.Meter[:0], c.Attribute[:0]
 }
 
-// Add adds a key after the others.
+// Add appends a key.
 func (c *Columns) Add(k model.CounterKey) {
 	c.Shard = append(c.Shard, model.Shard(k.Customer))
 	c.Customer = append(c.Customer, k.Customer)

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// StatementName is a prepared statement of a session.
+// StatementName is the name of a prepared statement of a session.
 type StatementName string
 
 // Step is one statement of a batch's pipeline.
@@ -23,13 +23,13 @@ type Step struct {
 	Read   func(*pgconn.ResultReader) error // reads its rows
 }
 
-// Conn is one session with its prepared statements: one batch at a time.
+// Conn is one connection with its prepared statements. It runs one batch at a time.
 type Conn struct {
 	conn       *pgx.Conn
 	statements map[StatementName]*pgconn.StatementDescription
 	room       room
 	options    *Options
-	until      time.Time   // when Run's reads and writes end; zero: the connection has no deadline
+	until      time.Time   // the deadline of Run's reads and writes; zero: the connection has no deadline
 	unfollow   func() bool // undoes follow
 
 	faults Faults
@@ -52,7 +52,7 @@ func open(ctx context.Context, o *Options, texts map[StatementName]string) (*Con
 	return s, nil
 }
 
-// wait has the server give a statement longer with Options.Patience, and still less than SendLimit.
+// wait raises the server's limit for statements according to Options.Patience, but keeps it below SendLimit.
 func (s *Conn) wait(ctx context.Context) error {
 	if s.options.Patience <= SendLimit {
 		return nil
@@ -62,8 +62,8 @@ func (s *Conn) wait(ctx context.Context) error {
 	return err
 }
 
-// prepare makes all statements in one round trip: to a distant database one for each would
-// take longer than hits wait for a session.
+// prepare prepares all statements in one round trip. With a distant database, one round trip for each statement
+// would take longer than hits wait for a session.
 func (s *Conn) prepare(ctx context.Context, texts map[StatementName]string) error {
 	names := slices.Sorted(maps.Keys(texts))
 	pipeline := s.conn.PgConn().StartPipeline(ctx)
@@ -83,14 +83,14 @@ func (s *Conn) prepare(ctx context.Context, texts map[StatementName]string) erro
 	return errors.Join(err, pipeline.Close())
 }
 
-// renewAfter is how old the deadline of a connection gets before it is set again. A context
-// for each batch would cost as much as writing the batch's parameters.
+// renewAfter is the age at which the deadline of a connection is renewed. A context for each batch would cost as
+// much as writing the batch's parameters.
 //
-// renewAfter, SendLimit and patience together are less than a request waits. So a hit that
-// queues behind a lost batch still hears that the database is away.
+// renewAfter, SendLimit and patience together are shorter than the wait of a request. Therefore a hit that queues
+// behind a lost batch still learns that the database is out of reach.
 const renewAfter = 500 * time.Millisecond
 
-// limit gives what is sent now at least SendLimit, and at most renewAfter more.
+// limit sets a deadline of at least SendLimit, and at most renewAfter more, for the data that is sent now.
 func (s *Conn) limit() error {
 	now, most := s.options.Wall(), s.options.SendLimit()
 	if s.until.Sub(now) >= most {
@@ -104,22 +104,22 @@ func (s *Conn) limit() error {
 	return err
 }
 
-// unlimited takes Run's deadline off the connection, for calls whose context has a deadline. A
-// closed connection keeps its deadline, which is for the closing.
+// unlimited removes Run's deadline from the connection, for calls whose context has a deadline. A closed
+// connection keeps its deadline, which then bounds the closing.
 func (s *Conn) unlimited() {
 	if !s.until.IsZero() && !s.conn.IsClosed() {
 		s.until = time.Time{}
-		_ = s.conn.PgConn().Conn().SetDeadline(s.until) // what fails here, fails at the next use
+		_ = s.conn.PgConn().Conn().SetDeadline(s.until) // an error here also occurs at the next use
 	}
 }
 
-// follow cuts the connection off when ctx ends: the batch that runs fails, and each later one.
+// follow cuts the connection when ctx ends, so that the running batch and all later batches fail.
 func (s *Conn) follow(ctx context.Context) {
 	conn := s.conn.PgConn().Conn()
 	s.unfollow = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
-// alive asks the server.
+// alive pings the server.
 func (s *Conn) alive(ctx context.Context, within time.Duration) bool {
 	s.unlimited()
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -127,7 +127,7 @@ func (s *Conn) alive(ctx context.Context, within time.Duration) bool {
 	return s.conn.Ping(ctx) == nil
 }
 
-// close ends the session; a second is enough to say goodbye.
+// close ends the session. A second is sufficient to terminate the connection properly.
 func (s *Conn) close() {
 	if s.unfollow != nil {
 		s.unfollow()
@@ -138,35 +138,35 @@ func (s *Conn) close() {
 	_ = s.conn.Close(ctx)
 }
 
-// binaryFormat asks for binary in every column and parameter.
+// binaryFormat requests the binary format for every column and parameter.
 var binaryFormat = []int16{1}
 
-// SendLimit bounds a transaction of a worker, from the first byte to the commit. It also bounds a
-// round trip of a lane, which may take up to renewAfter longer.
+// SendLimit is the maximum duration of a transaction of a worker, from the first byte to the commit. It also
+// bounds a round trip of a lane, which may take up to renewAfter longer.
 //
-// SendLimit is longer than the session's statement_timeout. So the server rolls a slow statement
-// back and says so. A cut here would leave the outcome unknown.
+// SendLimit exceeds the session's statement_timeout, so the server rolls a slow statement back and reports the
+// rollback. If the client cut the connection instead, the outcome would be unknown.
 const SendLimit = 4 * time.Second
 
-// SendLimit is the constant, or Patience where that is longer.
+// SendLimit returns the constant, or Patience if that is longer.
 func (o *Options) SendLimit() time.Duration { return max(SendLimit, o.Patience) }
 
 var errNotSent = errors.New("not sent")
 
-// NotSent reports whether an error of Run says that nothing of the batch reached the server.
+// NotSent reports whether an error of Run means that nothing of the batch reached the server.
 func NotSent(err error) bool { return errors.Is(err, errNotSent) }
 
-// Run sends the steps in one round trip and one transaction. No COMMIT is sent: the server
-// commits at the pipeline's Sync. When Run returns nil, the transaction is committed.
+// Run sends the steps in one round trip and one transaction. It sends no COMMIT, because the server commits at the
+// pipeline's Sync. If Run returns nil, the transaction is committed.
 //
-// An error is one of three. NotSent: nothing reached the server. postgres.NotCommitted: nothing
-// was charged. Any other: nobody can know.
+// There are three kinds of errors. NotSent means that nothing reached the server. postgres.NotCommitted means that
+// nothing was charged. After any other error, the outcome is unknown.
 func (s *Conn) Run(ctx context.Context, steps []Step) error {
 	if s.conn.IsClosed() {
 		return errNotSent
 	}
-	// limit comes first. If ctx ends before limit, ctx.Err says so; if ctx ends after limit,
-	// follow's deadline is the newer one and stays.
+	// limit must be called before ctx.Err. If ctx ends before limit, ctx.Err reports it. If ctx ends after limit,
+	// follow's deadline is newer and stays in place.
 	err := s.limit()
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return errors.Join(errNotSent, err)
@@ -195,9 +195,8 @@ func (s *Conn) Run(ctx context.Context, steps []Step) error {
 	return errors.Join(err, pipeline.Close())
 }
 
-// RolledBack reports whether the server refused a statement with an ERROR. The transaction is
-// over then, and the session can be used again. What became of a commit postgres.NotCommitted
-// says.
+// RolledBack reports whether the server rejected a statement with an ERROR. If so, the transaction has ended, and
+// the session can be used again. postgres.NotCommitted reports the outcome of a commit.
 func RolledBack(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR"

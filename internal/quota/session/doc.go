@@ -1,12 +1,11 @@
-// Package session owns the connection of a lane or a worker. It makes the connection in the
-// background (session.go), and says what a failure means for hits (errors.go, trouble.go).
+// Package session owns the connection of a lane or a worker. It connects in the background (session.go), and
+// determines what a failure means for hits (errors.go, trouble.go).
 //
-// A lane's batch is a transaction of one round trip (conn.go). A worker's transaction has
-// several (pipeline.go). Both speak PostgreSQL's binary formats (wire.go).
+// A lane's batch is a transaction of one round trip (conn.go). A worker's transaction has several round trips
+// (pipeline.go). Both use PostgreSQL's binary formats (wire.go).
 //
-// A failure is one of three: nothing was sent; the server rolled back; nobody can know. The
-// package must never mix up the three. Hits may be sent again after the first two, and not
-// after the third.
+// There are three kinds of failures: nothing was sent, the server rolled back, or the outcome is unknown. The
+// package must never confuse them. Hits may be sent again after the first two, but not after the third.
 //
-// The package must never know what a statement is for, or what limits say.
+// The package must never know the purpose of a statement or the result of limits.
 package session

@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Pipeline is a transaction of several round trips on a connection. Each round trip ends with a
-// Sync. So the server waits inside of the transaction between two round trips. If no next one
-// comes, the server ends the transaction (idle_in_transaction_session_timeout).
+// Pipeline is a transaction of several round trips on a connection. Each round trip ends with a Sync, so the
+// server waits inside the transaction between two round trips. If no further round trip arrives, the server ends
+// the transaction (idle_in_transaction_session_timeout).
 type Pipeline struct {
 	conn     *Conn
 	pipeline *pgconn.Pipeline
 	pending  []func(*pgconn.ResultReader) error
 }
 
-// Begin begins a transaction. It must end with commit, or abandon.
+// Begin begins a transaction, which must end with Commit or Abandon.
 func (s *Conn) Begin(ctx context.Context) *Pipeline {
 	s.unlimited()
 	pipe := &Pipeline{conn: s, pipeline: s.conn.PgConn().StartPipeline(ctx)}
@@ -34,11 +34,10 @@ func noRows(*pgconn.ResultReader) error { return nil }
 
 var errMisread = errors.New("an answer of the database cannot be read")
 
-// Misread reports whether a transaction failed because an answer of the database could not be
-// read.
+// Misread reports whether a transaction failed because a response of the database could not be read.
 func Misread(err error) bool { return errors.Is(err, errMisread) }
 
-// Ask sends a statement with the next round trip; read reads its rows.
+// Ask sends a statement with the next round trip; read reads the statement's rows.
 func (pipe *Pipeline) Ask(name StatementName, params [][]byte, read func(*pgconn.ResultReader) error) {
 	pipe.conn.makeRoom(params)
 	pipe.pipeline.SendQueryStatement(pipe.conn.statements[name], params, binaryFormat, binaryFormat)
@@ -49,10 +48,10 @@ func (pipe *Pipeline) Ask(name StatementName, params [][]byte, read func(*pgconn
 	}
 }
 
-// Do sends a statement whose rows nobody reads.
+// Do sends a statement whose rows are ignored.
 func (pipe *Pipeline) Do(name StatementName, params [][]byte) { pipe.Ask(name, params, noRows) }
 
-// Answers makes a round trip. The transaction stays open.
+// Answers makes a round trip and reads the responses. The transaction stays open.
 func (pipe *Pipeline) Answers() error {
 	if err := pipe.pipeline.Sync(); err != nil {
 		return err
@@ -75,12 +74,11 @@ func (pipe *Pipeline) Answers() error {
 		}
 	}
 	pipe.pending = pipe.pending[:0]
-	_, err := pipe.pipeline.GetResults() // the Sync's
+	_, err := pipe.pipeline.GetResults() // the result of the Sync
 	return err
 }
 
-// Commit sends what is still to be sent and commits. When it returns nil all of it is
-// durable.
+// Commit sends the remaining statements and commits. If it returns nil, the whole transaction is durable.
 func (pipe *Pipeline) Commit() error {
 	pipe.command("COMMIT")
 	if err := pipe.Answers(); err != nil {
@@ -89,11 +87,11 @@ func (pipe *Pipeline) Commit() error {
 	return pipe.pipeline.Close()
 }
 
-// Abandon rolls back a transaction that has failed. It closes a connection that does not get out
-// of the transaction; any other can be used again.
+// Abandon rolls back a transaction that has failed. It closes the connection if the transaction cannot be ended;
+// otherwise the connection can be used again.
 func (pipe *Pipeline) Abandon() {
 	conn := pipe.conn.conn
-	// A connection that broke is being closed by a goroutine of pgx, which writes to it too.
+	// A broken connection is being closed by a goroutine of pgx, which also writes to the connection.
 	if !conn.IsClosed() {
 		pipe.command("ROLLBACK")
 		_ = pipe.pipeline.Sync()

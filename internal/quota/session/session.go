@@ -16,7 +16,7 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Options are what sessions are made with. quota.Options says what each field is.
+// Options are the settings of sessions. quota.Options describes each field.
 type Options struct {
 	Connect   func(context.Context) (*pgx.Conn, error)
 	Confirm   func(context.Context, *pgx.Conn) error
@@ -26,15 +26,15 @@ type Options struct {
 	Log       *slog.Logger
 	Patience  time.Duration
 
-	Troubles *Troubles // of all of them
-	Circuit  *Circuit  // nil: the database may take its time
+	Troubles *Troubles // the troubles of all sessions
+	Circuit  *Circuit  // nil: the database may respond slowly
 }
 
-// atLeast is a bound of a wait for the database.
+// atLeast returns a bound for a wait for the database, which is at least Patience.
 func (o *Options) atLeast(bound time.Duration) time.Duration { return max(bound, o.Patience) }
 
-// pingLimit is how long a session is asked whether it is alive. Where hits wait within a time, that
-// leaves a hit time for another session.
+// pingLimit returns the maximum duration of a check whether a session is alive. If hits wait for a limited time,
+// the result leaves a hit time for another session.
 func (o *Options) pingLimit() time.Duration {
 	limit := o.atLeast(pingLimit)
 	if o.Circuit != nil {
@@ -43,42 +43,42 @@ func (o *Options) pingLimit() time.Duration {
 	return limit
 }
 
-// Session keeps the connection of a lane or a worker. It makes the connection in the background,
-// so that a database that does not even answer keeps no caller waiting. Only the goroutine of
-// the lane or worker uses a Session, but for trouble, which all may read.
+// Session manages the connection of a lane or a worker. It connects in the background, so that an unresponsive
+// database does not block callers. Only the goroutine of the lane or worker uses a Session, except for trouble,
+// which every goroutine may read.
 type Session struct {
 	Options    *Options
 	Statements map[StatementName]string
-	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
-	made       atomic.Int64          // sessions, since the start
-	Beside     *Session              // of the worker that a lane hands over to; nil: this is a worker's
+	trouble    atomic.Pointer[error] // the reason, wrapped by Unreached, why hits cannot be charged now; nil: they can
+	made       atomic.Int64          // the number of sessions since the start
+	Beside     *Session              // the session of the lane's worker; nil: this session belongs to a worker
 	Faults     Faults
 
 	Conn      *Conn
-	busySince atomic.Int64 // when the batch under way began, on the stopwatch, from 1 on; 0: there is none
+	busySince atomic.Int64 // the start of the running batch on the stopwatch, at least 1; 0: no batch is running
 	wire      atomic.Pointer[net.Conn]
-	asked     int64         // the circuit's closings when it was last asked whether it is alive
-	usedAt    time.Duration // when it was last asked for, on the stopwatch
-	refusedAt time.Duration // when a statement was last refused, on the stopwatch
-	making    chan *Conn    // answers once while one is being made, else nil
-	tried     chan struct{} // tells of an attempt that failed
-	cancel    func()        // gives the making up
+	asked     int64         // the circuit's closings when the connection was last checked
+	usedAt    time.Duration // the time of the last use, on the stopwatch
+	refusedAt time.Duration // the time of the last rejected statement, on the stopwatch
+	making    chan *Conn    // sends the new connection once while it is being made; else nil
+	tried     chan struct{} // reports a failed attempt
+	cancel    func()        // cancels the attempts
 }
 
-// The bounds of a session. Those of a wait for the database are longer with Options.Patience.
+// The bounds of a session. Options.Patience extends the bounds of waits for the database.
 const (
-	connectLimit = 3 * time.Second        // to make a session, from the first byte to the last statement
-	pingLimit    = time.Second            // to ask an idle one whether it is alive
-	idleLimit    = time.Second            // unused for longer, a session is asked first
-	patience     = 250 * time.Millisecond // how long hits wait for a session that is being made
-	minRetryWait = 100 * time.Millisecond // between two attempts to make one
+	connectLimit = 3 * time.Second        // for the creation of a session, from the first byte to the last statement
+	pingLimit    = time.Second            // for the check whether an idle session is alive
+	idleLimit    = time.Second            // a session that was unused for longer is checked first
+	patience     = 250 * time.Millisecond // the time for which hits wait for a session that is being made
+	minRetryWait = 100 * time.Millisecond // the minimum pause between two attempts to make a session
 	maxRetryWait = time.Second
 )
 
 var errConnecting = fmt.Errorf("%w: a new connection to the database is being made", context.DeadlineExceeded)
 
-// Begin makes sure that there are a connection and a clock, and returns the clock's time, µs.
-// Errors: ErrUnavailable and ErrNoSession. End ends what Begin began, whatever came of it.
+// Begin ensures that a connection and a clock are available, and returns the clock's time, µs. Errors:
+// ErrUnavailable and ErrNoSession. Call End afterwards, whether Begin succeeded or not.
 func (s *Session) Begin(ctx context.Context) (now int64, err error) {
 	if err = s.Options.Circuit.Err(); err != nil {
 		return 0, err
@@ -89,8 +89,8 @@ func (s *Session) Begin(ctx context.Context) (now int64, err error) {
 	if now, err = s.Options.Now(ctx); err != nil {
 		return 0, s.failed(err)
 	}
-	// A connection and a clock do not show that a refused statement works again. So a refusal
-	// counts as a trouble for a while.
+	// A connection and a clock do not prove that a rejected statement works again, so a rejection counts as a
+	// trouble for a while.
 	if s.refusedAt == 0 || s.Options.Stopwatch()-s.refusedAt > troubleLasts {
 		s.refusedAt = 0
 		s.works()
@@ -98,12 +98,11 @@ func (s *Session) Begin(ctx context.Context) (now int64, err error) {
 	return now, nil
 }
 
-// Made is how many sessions were made since the start. Each has made round trips.
+// Made returns the number of sessions since the start. Each session has made round trips.
 func (s *Session) Made() int64 { return s.made.Load() }
 
-// Ready makes sure that there is a connection, or says why there is none. It asks the server
-// first where the connection was idle. If the connection is dead, no hit was sent on it, and no
-// outcome is lost.
+// Ready ensures that there is a connection, or returns the reason why there is none. If the connection was idle,
+// Ready pings the server first. If that connection is dead, no hit was sent on it, and no outcome is lost.
 func (s *Session) Ready(ctx context.Context) error {
 	now := s.Options.Stopwatch()
 	idle := now - s.usedAt
@@ -113,7 +112,7 @@ func (s *Session) Ready(ctx context.Context) error {
 		s.await(ctx)
 	}
 	closings := s.Options.Circuit.closings()
-	if s.asked != closings { // it may have died without a word
+	if s.asked != closings { // the connection may have died without notice
 		s.asked, idle = closings, idleLimit
 	}
 	if s.Conn != nil && idle >= idleLimit && !s.Conn.alive(ctx, s.Options.pingLimit()) || s.Conn != nil && s.Conn.conn.IsClosed() {
@@ -135,8 +134,8 @@ func (s *Session) Ready(ctx context.Context) error {
 	return *why
 }
 
-// await takes over the connection that is being made. It waits for at most patience, and not at
-// all where something is known to be wrong.
+// await takes over the connection that is being made. It waits for at most patience, and not at all if a problem
+// is known.
 func (s *Session) await(ctx context.Context) {
 	wait := s.Options.atLeast(patience)
 	if why := s.trouble.Load(); why != nil && !errors.Is(*why, errConnecting) {
@@ -148,7 +147,7 @@ func (s *Session) await(ctx context.Context) {
 		select {
 		case s.Conn = <-s.making:
 		case <-s.tried:
-			if s.trouble.Load() != nil { // else an attempt has worked since
+			if s.trouble.Load() != nil { // otherwise an attempt has succeeded since
 				return
 			}
 		case <-patient.C:
@@ -165,8 +164,8 @@ func (s *Session) await(ctx context.Context) {
 	s.Conn.faults = s.Faults
 }
 
-// make starts a goroutine that tries to connect until it has a connection, or the session is
-// closed. So the session learns that a trouble is over even if no hit comes.
+// make starts a goroutine that tries to connect until it has a connection or the session is closed. Therefore the
+// session notices the end of a trouble even if no hit arrives.
 func (s *Session) make(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	suspect := s.refusedAt != 0
@@ -182,7 +181,7 @@ func (s *Session) make(ctx context.Context) {
 			default:
 			}
 		}
-		// Left to its default, Retry would give up after a quarter of an hour.
+		// By default, Retry would give up after a quarter of an hour.
 		try := func() (*Conn, error) {
 			attempts, end := s.Options.Circuit.attempts(ctx)
 			defer end()
@@ -190,7 +189,7 @@ func (s *Session) make(ctx context.Context) {
 				backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(told))
 		}
 		conn, err := try()
-		for errors.Is(err, context.Canceled) && ctx.Err() == nil { // the circuit was closed
+		for errors.Is(err, context.Canceled) && ctx.Err() == nil { // the circuit has been closed
 			pauses.Reset()
 			conn, err = try()
 		}
@@ -202,15 +201,15 @@ func (s *Session) make(ctx context.Context) {
 	}()
 }
 
-// attempt makes a session within connectLimit. The session charges nothing before the database has
-// the history that the node knows. After a statement was refused it looks
-// whether they may be run again: else each session would be lost to its first batch.
+// attempt creates a session within connectLimit. The session charges nothing before the database has the history
+// that the node knows. After a statement was rejected, attempt checks whether the statements are allowed again,
+// because otherwise the first batch of each session would fail.
 func (s *Session) attempt(ctx context.Context, suspect bool) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Options.atLeast(connectLimit))
 	defer cancel()
 	conn, err := open(ctx, s.Options, s.Statements)
 	if err == nil && s.Options.Confirm != nil {
-		// A new connection may be to a server that misses the last changes, or is restored.
+		// A new connection may lead to a server that lacks the last changes, or to a restored server.
 		if err = s.Options.Confirm(ctx, conn.conn); err != nil {
 			conn.close()
 		}
@@ -226,8 +225,8 @@ func (s *Session) attempt(ctx context.Context, suspect bool) (*Conn, error) {
 	return conn, nil
 }
 
-// allowed finds out whether the database takes writes, and whether the role may run all statements,
-// by EXPLAIN. To prepare a statement needs no right; to explain a statement needs the right to run it.
+// allowed checks whether the database accepts writes, and with EXPLAIN whether the role may run all statements.
+// Preparing a statement requires no privilege, but explaining it requires the privilege to run it.
 func (s *Conn) allowed(ctx context.Context) error {
 	if err := postgres.CheckWrites(ctx, s.conn); err != nil {
 		return err
@@ -244,15 +243,14 @@ func (s *Conn) allowed(ctx context.Context) error {
 	return err
 }
 
-// Refuse drops the connection after the server refused a statement that is not itself at fault.
-// It returns what callers are told.
+// Refuse drops the connection after the server rejected a correct statement. It returns the error for callers.
 func (s *Session) Refuse(err error) error {
 	s.refusedAt = s.Options.Stopwatch()
 	s.Drop()
 	return s.failed(err)
 }
 
-// failed notes why hits cannot be charged, and returns what callers are told.
+// failed records the reason why hits cannot be charged, and returns the error for callers.
 func (s *Session) failed(err error) error {
 	err = Unreached(err)
 	s.trouble.Store(&err)
@@ -260,7 +258,7 @@ func (s *Session) failed(err error) error {
 	return err
 }
 
-// works notes that hits can be charged again.
+// works records that hits can be charged again.
 func (s *Session) works() {
 	if s.trouble.Load() != nil {
 		s.trouble.Store(nil)
@@ -268,7 +266,7 @@ func (s *Session) works() {
 	s.Options.Troubles.expire(s.Options.Stopwatch())
 }
 
-// Why is what callers are told who gave up before their hit was sent.
+// Why returns the error for callers that gave up before their hit was sent.
 func (s *Session) Why() error {
 	switch trouble := s.trouble.Load(); {
 	case s.late():
@@ -286,7 +284,7 @@ func (s *Session) Why() error {
 	}
 }
 
-// Drop gives up the session.
+// Drop closes the connection of the session.
 func (s *Session) Drop() {
 	if s.Conn != nil {
 		s.wire.Store(nil)
@@ -295,16 +293,16 @@ func (s *Session) Drop() {
 	}
 }
 
-// End says that nothing is under way on the session.
+// End records that no batch is running on the session.
 func (s *Session) End() { s.busySince.Store(0) }
 
-// Suspect tells the circuit of an error that a statement of the batch under way has met.
+// Suspect reports an error of a statement of the running batch to the circuit.
 func (s *Session) Suspect(err error) { s.Options.Circuit.suspect(err, s.began()) }
 
-// began returns when the batch under way began, on the stopwatch, or 0 if there is none.
+// began returns the start of the running batch on the stopwatch, or 0 if no batch is running.
 func (s *Session) began() time.Duration { return time.Duration(s.busySince.Load()) }
 
-// busyFor is how long a batch has been under way; 0: there is none.
+// busyFor returns the time for which a batch has been running, or 0 if no batch is running.
 func (s *Session) busyFor(now time.Duration) time.Duration {
 	since := s.began()
 	if since == 0 {
@@ -313,21 +311,21 @@ func (s *Session) busyFor(now time.Duration) time.Duration {
 	return max(1, now-since)
 }
 
-// late reports whether hits wait for a database that is too slow, or for a batch that has been under way
-// for most of the time that they may wait.
+// late reports whether hits wait for a database that is too slow or for a late batch. A batch is late if it has
+// been running for more than half of the time for which hits may wait.
 func (s *Session) late() bool {
 	c := s.Options.Circuit
 	return c != nil && (c.isOpen.Load() || s.busyFor(s.Options.Stopwatch()) > c.within/2)
 }
 
-// cut ends what is under way on the session: its answer is lost. Any goroutine may call it.
+// cut cuts the session's connection, so the response to a running batch is lost. Any goroutine may call cut.
 func (s *Session) cut() {
 	if wire := s.wire.Load(); wire != nil {
 		_ = (*wire).SetDeadline(time.Unix(1, 0))
 	}
 }
 
-// Close ends it, one that is still being made too.
+// Close ends the session, even if its connection is still being made.
 func (s *Session) Close() {
 	s.Drop()
 	if s.making != nil {
@@ -339,5 +337,5 @@ func (s *Session) Close() {
 	}
 }
 
-// Hopeless reports whether an error of a statement says that none would be served.
+// Hopeless reports whether an error of a statement means that every statement would fail.
 func Hopeless(err error) bool { return postgres.Outage(err) || postgres.Refused(err) }

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SessionSettings are the settings of a lane's or worker's session. With them each plan reaches
-// rows only by their key, in one nested loop over the parameters. No statistics can change that.
+// SessionSettings are the settings of the session of a lane or worker. With them, every plan reaches rows only by
+// their key, in one nested loop over the parameters. No statistics can change that.
 var SessionSettings = map[string]string{
 	"plan_cache_mode":                     "force_generic_plan",
 	"enable_seqscan":                      "off",
@@ -22,26 +22,28 @@ var SessionSettings = map[string]string{
 	"jit":                                 "off",
 	"lock_timeout":                        "1500ms",
 	"statement_timeout":                   "3s",
-	"idle_in_transaction_session_timeout": "2s", // of a node that is gone from the network, and holds rows
+	"idle_in_transaction_session_timeout": "2s", // for a node that has left the network and has locked rows
 	"synchronous_commit":                  "on",
 	"default_transaction_isolation":       "read committed",
 }
 
-// SettingsWithin are SessionSettings for hits that wait within a time. A lock is waited for so shortly
-// that a hit which meets one is rolled back twice before that time is over, and its outcome is known.
+// SettingsWithin returns SessionSettings for hits that wait within a time. The timeout for locks is so short that
+// a hit that meets a lock is rolled back twice before that time has passed, so its outcome is known.
 func SettingsWithin(within time.Duration) map[string]string {
 	settings := maps.Clone(SessionSettings)
 	settings["lock_timeout"] = strconv.FormatInt(min(within*2/5, lockLimit).Milliseconds(), 10) + "ms"
 	return settings
 }
 
-// lockLimit is how long a session waits for a lock at most.
+// lockLimit is the maximum time for which a session waits for a lock.
 const lockLimit = 1500 * time.Millisecond
 
-// PoolSettings are the settings of the engine's pool, for the same reason. Otherwise a plan that
-// was made while a hot table was tiny would still scan the table when it is large. They are only
-// for a pool that does nothing else: lists and sums want hash joins. Such transactions hold rows
-// that others need, and so no longer than those of a worker when their node says no more.
+// PoolSettings are the settings of the engine's pool, for the same reason. Otherwise a plan that was made while a
+// hot table was tiny would still scan the table when it is large. They are only suitable for a pool without other
+// work, because lists and sums benefit from hash joins.
+//
+// The transactions of the pool lock rows that others need. If their node becomes silent, they end after the same
+// time as the transactions of a worker.
 var PoolSettings = map[string]string{
 	"enable_seqscan":    "off",
 	"enable_bitmapscan": "off",
@@ -53,8 +55,8 @@ var PoolSettings = map[string]string{
 	"idle_in_transaction_session_timeout": "2s",
 }
 
-// ByKey applies PoolSettings to the rest of one transaction. It is for transactions of pools
-// that have other work, too.
+// ByKey applies PoolSettings to the rest of one transaction. It serves transactions of pools that have other work,
+// too.
 func ByKey(ctx context.Context, tx pgx.Tx) error {
 	var all strings.Builder
 	for name, value := range PoolSettings {

@@ -9,40 +9,41 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// troubleLasts is how long a trouble counts after a session last met it. A session that cannot
-// connect tries again more often than that.
+// troubleLasts is the time for which a trouble counts after a session last met it. A session that cannot connect
+// tries again more often than that.
 const troubleLasts = 5 * time.Second
 
-// saidAgain is how long the log is not told again of a trouble that goes on, or comes back.
+// saidAgain is the time after which a trouble that continues or returns is logged again.
 const saidAgain = time.Minute
 
-// maxTroubles bounds those that are told apart.
+// maxTroubles is the maximum number of troubles that are distinguished.
 const maxTroubles = 16
 
-// Troubles are the reasons that keep hits from being charged. The log gets each one with its
-// SQLSTATE, and again after saidAgain. Worst tells whoever asks how the node is.
+// Troubles contains the reasons why hits cannot be charged. Each reason is logged with its SQLSTATE, and again
+// after saidAgain. Worst reports the state of the node.
 type Troubles struct {
 	log *slog.Logger
 
 	mu   sync.Mutex
-	met  map[string]trouble // by what they have in common
-	open bool               // the log was told of one, and not that all are over
-	// answeredBy is when all hits are answered that were sent before the last outage ended, on the stopwatch.
+	met  map[string]trouble // by nameOf
+	open bool               // a trouble was logged, but the end of all troubles was not
+	// answeredBy is the time on the stopwatch by which all hits that were sent before the end of the last outage
+	// have a response.
 	answeredBy time.Duration
 }
 
 type trouble struct {
 	err  error
-	at   time.Duration // when it was last met, on the stopwatch
-	said time.Duration // when the log was last told, on the stopwatch
+	at   time.Duration // the time at which the trouble was last met, on the stopwatch
+	said time.Duration // the time at which the trouble was last logged, on the stopwatch
 }
 
-// NewTroubles are none yet.
+// NewTroubles returns empty Troubles.
 func NewTroubles(log *slog.Logger) *Troubles {
 	return &Troubles{log: log, met: make(map[string]trouble)}
 }
 
-// Report notes a trouble that a session has met now: an error that wraps one of this package's.
+// Report records a trouble that a session has met now. err wraps an error of this package.
 func (t *Troubles) Report(err error, now time.Duration) {
 	name := nameOf(err)
 	t.mu.Lock()
@@ -59,8 +60,8 @@ func (t *Troubles) Report(err error, now time.Duration) {
 	t.met[name] = known
 }
 
-// ReportHit notes a trouble that a hit was answered with, unless the hit may have been sent before the last outage
-// ended: it says nothing about the database since.
+// ReportHit records a trouble that was returned for a hit. It ignores a hit that may have been sent before the
+// last outage ended, because such a hit does not show the state of the database since then.
 func (t *Troubles) ReportHit(err error, now time.Duration) {
 	t.mu.Lock()
 	old := now < t.answeredBy
@@ -70,7 +71,7 @@ func (t *Troubles) ReportHit(err error, now time.Duration) {
 	}
 }
 
-// StateOf is the SQLSTATE of an error that the server said, or empty.
+// StateOf returns the SQLSTATE of an error that the server reported, or an empty string.
 func StateOf(err error) string {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return said.Code
@@ -78,8 +79,8 @@ func StateOf(err error) string {
 	return ""
 }
 
-// nameOf is the same for errors that are the same trouble to a reader: of an outage each
-// attempt may fail otherwise, and of one SQLSTATE each message may name another row.
+// nameOf returns the same name for all errors that are the same trouble to a reader. In an outage, each attempt
+// may fail with another error, and messages of one SQLSTATE may contain different rows.
 func nameOf(err error) string {
 	for _, why := range []error{ErrUnavailable, ErrReadOnly} {
 		if errors.Is(err, why) {
@@ -95,7 +96,7 @@ func nameOf(err error) string {
 	return err.Error()
 }
 
-// expire ends what was not met for troubleLasts. It forgets what the log may be told of again.
+// expire ends troubles that were not met for troubleLasts. It forgets troubles that may be logged again.
 func (t *Troubles) expire(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +118,8 @@ func (t *Troubles) expire(now time.Duration) {
 	}
 }
 
-// forgive ends an outage: no trouble that was met before now counts any more, and none of the hits that wait
-// now, each for within at most.
+// forgive ends an outage. Troubles that were met before now no longer count, and neither do troubles of hits that
+// wait now. Each of these hits waits for at most within.
 func (t *Troubles) forgive(now, within time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,10 +130,11 @@ func (t *Troubles) forgive(now, within time.Duration) {
 	}
 }
 
-// lasts reports whether a trouble counts still.
+// lasts reports whether a trouble still counts.
 func (t *trouble) lasts(now time.Duration) bool { return now-t.at <= troubleLasts }
 
-// Worst is an ErrNoSession before an ErrUnavailable before any other, or nil.
+// Worst returns the worst trouble, or nil. ErrNoSession has precedence over ErrUnavailable, and ErrUnavailable
+// over all others.
 func (t *Troubles) Worst(now time.Duration) (worst error) {
 	t.expire(now)
 	t.mu.Lock()

@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The binary formats of PostgreSQL's arrays, for the handful of types the hot statement
-// takes and gives: they are written and read without reflection or allocation.
+// This file reads and writes the binary formats of PostgreSQL's arrays without reflection or allocation, for the
+// few types that the hot statements use.
 
-// Type identifiers of pg_type, fixed for all versions.
+// The type identifiers of pg_type, which are the same in all versions.
 const (
 	oidInt2 = 21
 	oidInt4 = 23
@@ -29,7 +29,7 @@ type Params struct {
 	vals [][]byte
 }
 
-// Reset takes all out.
+// Reset removes all parameters.
 func (p *Params) Reset() {
 	if cap(p.buf) > MostKept {
 		p.buf = nil
@@ -37,11 +37,11 @@ func (p *Params) Reset() {
 	p.buf, p.ends = p.buf[:0], p.ends[:0]
 }
 
-// MostKept is how large a buffer may be, bytes, to be used again: one batch with long logs
-// must not take its megabytes for good.
+// MostKept is the maximum size of a buffer that is reused, bytes. Without this maximum, one batch with long logs
+// would occupy its megabytes forever.
 const MostKept = 1 << 20
 
-// header begins a one-dimensional array without nulls, lower bound 1.
+// header writes the header of a one-dimensional array without nulls and with lower bound 1.
 func (p *Params) header(oid uint32, n int) {
 	dims := uint32(1)
 	if n == 0 {
@@ -116,7 +116,7 @@ func (p *Params) Bytes(values [][]byte) {
 	p.ends = append(p.ends, len(p.buf))
 }
 
-// Values are the parameters as the protocol wants them. They are valid until the next Reset.
+// Values returns the parameters in the form that the protocol requires. They are valid until the next Reset.
 func (p *Params) Values() [][]byte {
 	p.vals = p.vals[:0]
 	start := 0
@@ -127,15 +127,15 @@ func (p *Params) Values() [][]byte {
 	return p.vals
 }
 
-// room is a message of no bytes. By its Encode it gives the connection a buffer for the next
-// messages. The connection throws its own buffer away after more than a kilobyte was sent. To
-// grow a new one for each batch was a fifth of all that a hit allocates.
+// room is a message without bytes. Its Encode provides the connection with a buffer for the next messages. The
+// connection discards its own buffer after more than a kilobyte was sent. The growth of a new buffer for each
+// batch caused a fifth of all allocations of a hit.
 type room struct {
 	buf  []byte
 	need int
 }
 
-// makeRoom is to be called before a statement with these parameters is sent.
+// makeRoom provides a buffer. Call it before sending a statement with these parameters.
 func (s *Conn) makeRoom(params [][]byte) {
 	s.room.need = statementRoom
 	for _, p := range params {
@@ -144,10 +144,10 @@ func (s *Conn) makeRoom(params [][]byte) {
 	s.conn.PgConn().Frontend().Send(&s.room)
 }
 
-// statementRoom is more than the messages of a statement take beside its parameters, bytes.
+// statementRoom exceeds the size of a statement's messages without the parameters, bytes.
 const statementRoom = 1024
 
-// Encode implements pgproto3.Message: what was written goes on in the buffer.
+// Encode implements pgproto3.Message. It copies the written bytes to the buffer, which the next messages continue.
 func (r *room) Encode(written []byte) ([]byte, error) {
 	total := len(written) + r.need
 	if total > MostKept {
@@ -159,7 +159,7 @@ func (r *room) Encode(written []byte) ([]byte, error) {
 	return append(r.buf[:0], written...), nil
 }
 
-// Decode implements pgproto3.Message. Nobody sends such a message.
+// Decode implements pgproto3.Message. No peer sends such a message.
 func (*room) Decode([]byte) error { return errors.New("not a message of the protocol") }
 
 // Frontend implements pgproto3.FrontendMessage.
@@ -180,7 +180,7 @@ func ReadInt(col []byte) (int64, error) {
 
 // ReadKeys reads a uuid[] column without nulls.
 func ReadKeys(col []byte) ([][16]byte, error) {
-	const each = 4 + 16 // a length, and the key
+	const each = 4 + 16 // a length and the key
 	if len(col) < 20 || binary.BigEndian.Uint32(col[4:]) != 0 || binary.BigEndian.Uint32(col[8:]) != oidUUID {
 		return nil, errors.New("not a uuid array without nulls, of one key or more")
 	}
@@ -195,7 +195,7 @@ func ReadKeys(col []byte) ([][16]byte, error) {
 	return keys, nil
 }
 
-// ReadAll reads integer columns into their places.
+// ReadAll reads integer columns into variables.
 func ReadAll(cols [][]byte, into ...*int64) (err error) {
 	for i, dst := range into {
 		if *dst, err = ReadInt(cols[i]); err != nil {
@@ -208,7 +208,7 @@ func ReadAll(cols [][]byte, into ...*int64) (err error) {
 // ReadInts reads a bigint[] column without nulls.
 func ReadInts(col []byte) ([]int64, error) { return AppendInts(nil, col) }
 
-// ReadIntsOrNone is ReadInts of a column that may be null: nil then.
+// ReadIntsOrNone is ReadInts for a column that may be null. It returns nil for null.
 func ReadIntsOrNone(col []byte) ([]int64, error) {
 	if col == nil {
 		return nil, nil
@@ -235,8 +235,7 @@ func AppendInts(values []int64, col []byte) ([]int64, error) {
 	return values, nil
 }
 
-// NextInts reads the first of several bigint[] that are one after the other, none of them empty,
-// and returns the others.
+// NextInts reads the first of several consecutive nonempty bigint[] values, and returns the remaining bytes.
 func NextInts(raw []byte) (values []int64, others []byte, err error) {
 	const head = 20
 	if len(raw) < head {
@@ -247,8 +246,8 @@ func NextInts(raw []byte) (values []int64, others []byte, err error) {
 	return values, raw[size:], err
 }
 
-// EachRow reads rows whose first column is the place, from 1 on, of the key that was asked for.
-// read gets the place, from 0 on, and the other columns.
+// EachRow reads rows whose first column is the number of the requested key, counted from 1. read receives the
+// number, counted from 0, and the other columns.
 func EachRow(r *pgconn.ResultReader, most int, read func(n int, cols [][]byte) error) (bad error) {
 	for r.NextRow() {
 		cols := r.Values()

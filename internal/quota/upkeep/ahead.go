@@ -9,8 +9,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// aheadSQL finds the counters of a page of a shard that were charged after an instant, and the last
-// key of a whole page. $1 shard, $2–$4 the key to go on after, $5 keys of a page, $6 the instant.
+// aheadSQL finds the counters of a page of a shard that were charged after an instant, and the last key of a full
+// page. The parameters are $1 the shard, $2–$4 the key after which to continue, $5 the number of keys of a page,
+// and $6 the instant.
 const aheadSQL = `
 SELECT customer, meter, attribute, at, n
 FROM (SELECT customer, meter, attribute, at, row_number() OVER (ORDER BY customer, meter, attribute) AS n
@@ -25,10 +26,10 @@ type ChargedAt struct {
 	At int64
 }
 
-// aheadPage is how many keys a statement passes.
+// aheadPage is the number of keys that a statement reads.
 const aheadPage = 2000
 
-// EachAhead passes all counters, a page of a shard at a time, and hands those of each page that were
+// EachAhead reads all counters, a page of a shard at a time. For each page, it passes the counters that were
 // charged after an instant, µs, to each, in the order of their keys.
 func EachAhead(ctx context.Context, pool *pgxpool.Pool, after int64, each func([]ChargedAt) error) error {
 	for shard := range int16(model.Shards) {

@@ -16,16 +16,16 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// ArchivedMonth is what was taken out at once: a month, or all that came before the first one.
+// ArchivedMonth is a time span that was archived at once: a month, or all hours before the first month.
 type ArchivedMonth struct {
 	To     int64    // the end, µs
-	Tables []string // as they are called now
+	Tables []string // the present names of the tables
 }
 
-// A NotWholeError says that what is before a bound is not whole partitions.
+// A NotWholeError reports that the hours before a bound are not whole partitions.
 type NotWholeError struct {
-	// End is that of the partition that has hours before and after the bound, µs: the first bound that
-	// there can be.
+	// End is the end of the partition that has hours before and after the bound, µs. It is the first possible
+	// bound.
 	End int64
 }
 
@@ -37,10 +37,10 @@ func (e *NotWholeError) Error() string {
 // part is a partition of a hot table.
 type part struct {
 	Name         string
-	Lower, Upper *int64 // µs; nil: no bound
+	Lower, Upper *int64 // µs; nil means no bound
 }
 
-// partsSQL are the partitions of a table with their names as catalogs have them. $1 the table.
+// partsSQL returns the partitions of a table with the names that catalogs contain. The parameter $1 is the table.
 const partsSQL = `SELECT (SELECT relname FROM pg_class WHERE oid = partition::regclass), lower::bigint, upper::bigint FROM (` + boundsSQL + `) b ORDER BY upper`
 
 func partsOf(ctx context.Context, pool *pgxpool.Pool, table string) ([]part, error) {
@@ -48,7 +48,7 @@ func partsOf(ctx context.Context, pool *pgxpool.Pool, table string) ([]part, err
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[part])
 }
 
-// archived are the tables of which months are taken out.
+// archived returns the tables whose months are archived.
 func archived() []partitioned { return byMonth[:2] }
 
 // CanArchive reports whether the hours before an instant, µs, are whole partitions. Errors:
@@ -68,9 +68,9 @@ func CanArchive(ctx context.Context, pool *pgxpool.Pool, before int64) error {
 	return nil
 }
 
-// oldHoursSQL finds the own counters of a page of a shard that have units of an hour before an
-// instant, and the last key of a whole page. $1 shard, $2–$4 the key to go on after, $5 keys of a page,
-// $6 the instant.
+// oldHoursSQL finds the own counters of a page of a shard that have units of an hour before an instant, and the
+// last key of a full page. The parameters are $1 the shard, $2–$4 the key after which to continue, $5 the number
+// of keys of a page, and $6 the instant.
 const oldHoursSQL = `
 SELECT customer, meter, attribute, old, n
 FROM (SELECT customer, meter, attribute, attribute = '' AND units > 0 AND hour < $6 AS old, row_number() OVER (ORDER BY customer, meter, attribute) AS n
@@ -79,7 +79,8 @@ FROM (SELECT customer, meter, attribute, attribute = '' AND units > 0 AND hour <
             ORDER BY customer, meter, attribute LIMIT $5) page) numbered
 WHERE old OR n = $5`
 
-// The rows are locked in the order of their key, as hits do. $1–$4 key, $5 the instant.
+// The rows are locked in the order of their key, as hits lock them. The parameters are $1–$4 the key, and $5 the
+// instant.
 const (
 	lockOldSQL = `
 SELECT FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute),
@@ -102,12 +103,13 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard,
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute AND c.hour < $5`
 )
 
-// bookRows is how many counters one transaction locks: hits on them wait for it.
+// bookRows is the maximum number of counters that one transaction locks, because hits on them wait for the
+// transaction.
 const bookRows = 250
 
-// BookBefore books the units that counters keep of hours before an instant, µs, and says of how many.
-// The next hit would book them, and may come after their month was taken out. Whoever remembers such a
-// row loses its swap, by the row's version.
+// BookBefore books the units that counters contain for hours before an instant, µs, and returns the number of
+// these counters. Otherwise the next hit would book the units, perhaps after their month was archived. The
+// versions of the rows rise, so swaps on the remembered rows fail.
 func BookBefore(ctx context.Context, pool *pgxpool.Pool, before int64) (booked int, err error) {
 	for shard := range int16(model.Shards) {
 		for last, more := (model.CounterKey{}), true; more; {
@@ -158,12 +160,13 @@ func bookOld(ctx context.Context, pool *pgxpool.Pool, keys []model.CounterKey, b
 }
 
 const (
-	// archiveTries bounds how often a lock is tried that somebody holds, archivePause is in between.
+	// archiveTries is the maximum number of tries for a lock that another transaction holds. archivePause is the
+	// pause between two tries.
 	archiveTries = 60
 	archivePause = 500 * time.Millisecond
 )
 
-// retried does again what clashed with others.
+// retried repeats an action that failed because of a conflict with another transaction.
 func retried(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
@@ -178,9 +181,9 @@ func retried(ctx context.Context, do func() error) error {
 	}
 }
 
-// Refuse makes the database refuse usage and adjustments of hours before an instant, µs. A constraint
-// does it, on the partitions that have them now and on the one that would have them later. So hits of
-// the running month never wait for it.
+// Refuse makes the database reject usage and adjustments of hours before an instant, µs. It adds a constraint to
+// the partitions that contain these hours, and to the partition that would contain them later. Therefore hits of
+// the running month never wait for Refuse.
 func Refuse(ctx context.Context, pool *pgxpool.Pool, before int64) error {
 	bound := strconv.FormatInt(before, 10)
 	for _, table := range archived() {
@@ -212,7 +215,7 @@ func Refuse(ctx context.Context, pool *pgxpool.Pool, before int64) error {
 	return nil
 }
 
-// fillMonths makes the months before an instant of which rows are in the default partition.
+// fillMonths creates the months before an instant whose rows are in the default partition.
 func fillMonths(ctx context.Context, pool *pgxpool.Pool, table partitioned, before int64) error {
 	for {
 		var first *int64
@@ -230,15 +233,15 @@ func fillMonths(ctx context.Context, pool *pgxpool.Pool, table partitioned, befo
 	}
 }
 
-// Rows of hours that are refused never change, so no lock is needed to sum them.
+// Rows of rejected hours never change, so they can be summed without a lock.
 const sumsOf = `
 INSERT INTO archived_sums AS s (shard, customer, meter, units, denied)
 SELECT shard, customer, meter, sum(admitted), sum(denied) FROM PARTITION GROUP BY shard, customer, meter ORDER BY shard, customer, meter
 ON CONFLICT (shard, customer, meter) DO UPDATE SET units = s.units + excluded.units, denied = s.denied + excluded.denied`
 
-// TakeOut takes the oldest partitions of usage and adjustments out that end at or before an instant,
-// µs, whose hours are refused. Their tables stay, renamed, and the sums of their usage are kept. It is
-// one transaction. It is nil when none is left.
+// TakeOut removes the oldest partitions of usage and adjustments that end at or before an instant, µs. The hours
+// before the instant must be rejected already, see Refuse. The tables of the partitions are renamed and stay, and
+// the sums of their usage are kept. TakeOut runs in one transaction. It returns nil if no such partition is left.
 func TakeOut(ctx context.Context, pool *pgxpool.Pool, before int64) (*ArchivedMonth, error) {
 	month := &ArchivedMonth{To: math.MaxInt64}
 	var of [2]*part
@@ -256,7 +259,7 @@ func TakeOut(ctx context.Context, pool *pgxpool.Pool, before int64) (*ArchivedMo
 		of[i] = &parts[0]
 	}
 	if month.To == math.MaxInt64 {
-		return nil, nil //nolint:nilnil // none is left
+		return nil, nil //nolint:nilnil // no partition is left
 	}
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if of[0] != nil {
@@ -264,7 +267,7 @@ func TakeOut(ctx context.Context, pool *pgxpool.Pool, before int64) (*ArchivedMo
 				return err
 			}
 		}
-		return retried(ctx, func() error { // in a savepoint: the sums are made once
+		return retried(ctx, func() error { // in a savepoint, so that the sums are computed only once
 			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return month.detach(ctx, tx, of) })
 		})
 	})
@@ -283,9 +286,8 @@ const (
 	noteGone  = `UPDATE archive SET gone_before = greatest(gone_before, $1)`
 )
 
-// detach takes partitions of the tables out. Whoever books or reads usage waits for it: no longer than
-// the locks are waited for, some milliseconds beside that. The locks come in the order in which workers
-// take theirs.
+// detach removes partitions from the tables. Transactions that book or read usage wait for detach. The wait is at
+// most the lock timeouts and some milliseconds. The locks are in the order in which workers lock the tables.
 func (m *ArchivedMonth) detach(ctx context.Context, tx pgx.Tx, of [2]*part) error {
 	m.Tables = nil
 	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+partitionLockWait+`'`); err != nil {

@@ -10,31 +10,31 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Census reads once a minute how large the hot tables are. It asks the server's statistics and
-// reads no row of them.
+// Census reads the sizes of the hot tables once a minute. It reads the server's statistics and no rows of the
+// tables.
 type Census struct {
 	pool *pgxpool.Pool
 	now  func(context.Context) (int64, error)
-	keep int64 // how long ids are kept, µs
+	keep int64 // the time for which ids are kept, µs
 	log  *slog.Logger
 	last atomic.Pointer[Counts]
 }
 
-// Counts are what a Census has read. All tables of partitions count as one.
+// Counts contains the results of a Census. The partitions of a table count as one table.
 type Counts struct {
 	At       int64 // PostgreSQL's time, µs
 	Tables   []TableCounts
-	Database int64 // bytes of the database
-	Holds    int64 // open reservations times their counters, about
-	// IDs is how long the present table of ids has had its turn; Overdue, how long its turn
-	// should have ended. µs.
+	Database int64 // the size of the database, bytes
+	Holds    int64 // the approximate number of holds, which each open reservation has in each of its counters
+	// IDs is the age of the turn of the present table of ids. Overdue is the time since that turn should have
+	// ended. Both are in µs.
 	IDs, Overdue int64
 }
 
-// TableCounts are of one hot table. Rows are the server's estimates.
+// TableCounts contains the size of one hot table. Rows and Dead are the server's estimates.
 type TableCounts struct {
 	Name                string
-	Bytes               int64 // indexes included
+	Bytes               int64 // including indexes
 	Rows, Dead          int64
 	Updates, HotUpdates int64 // since the server's statistics were reset
 }
@@ -44,8 +44,8 @@ const (
 	censusLimit = 10 * time.Second
 )
 
-// NewCensus returns a Census. now is PostgreSQL's time, µs since the Unix epoch; keep is how long
-// ids are kept. A nil log is none.
+// NewCensus returns a Census. now returns PostgreSQL's time, µs since the Unix epoch. keep is the time for which
+// ids are kept. If log is nil, nothing is logged.
 func NewCensus(pool *pgxpool.Pool, now func(context.Context) (int64, error), keep time.Duration, log *slog.Logger) *Census {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -53,10 +53,10 @@ func NewCensus(pool *pgxpool.Pool, now func(context.Context) (int64, error), kee
 	return &Census{pool: pool, now: now, keep: keep.Microseconds(), log: log}
 }
 
-// Last is what was read last; nil: nothing yet.
+// Last returns the latest results, or nil if nothing has been read yet.
 func (c *Census) Last() *Counts { return c.last.Load() }
 
-// Run reads until ctx ends. An error is logged once until it works again.
+// Run reads until ctx ends. An error is logged once, until a read succeeds again.
 func (c *Census) Run(ctx context.Context) {
 	work := Repeated{
 		Log: c.log, Pause: censusEvery, Do: c.read,
@@ -76,7 +76,7 @@ GROUP BY 1 ORDER BY 1`
 	turnSQL = `SELECT since, pg_database_size(current_database()) FROM receipt_turn WHERE one`
 )
 
-// read reads all of it.
+// read reads all results.
 func (c *Census) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, censusLimit)
 	defer cancel()

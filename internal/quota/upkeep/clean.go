@@ -13,71 +13,69 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// CleanerOptions are what a Cleaner is made with. All but Log are required.
+// CleanerOptions are the settings of a Cleaner. All fields except Log are required.
 type CleanerOptions struct {
 	Pool *pgxpool.Pool
-	// Now is the one clock, PostgreSQL's, µs since the Unix epoch.
+	// Now returns PostgreSQL's time, the clock of all nodes, in µs since the Unix epoch.
 	Now func(context.Context) (int64, error)
-	// Stopwatch is monotonic time since some start.
+	// Stopwatch returns the monotonic time since some start.
 	Stopwatch func() time.Duration
-	// Usable says that this node has seen all changes of the last second. While it does
-	// not, nothing is removed.
+	// Usable reports whether this node has seen all changes of the last second. If it has not, nothing is removed.
 	Usable func() bool
-	// Targets returns for each key, of which the attribute does not count, what the
-	// customer's hits on the meter are judged by: a target without limits when the plan
-	// does not have the meter, nil when the customer is archived or not there.
+	// Targets returns, for each key, the target by which the customer's hits on the meter are judged. The
+	// attributes of the keys are ignored. If the plan does not have the meter, the target has no limits. If the
+	// customer is archived or does not exist, the target is nil.
 	Targets func(context.Context, []model.CounterKey) ([]*model.Target, error)
-	// Expire takes off what has expired of holds (see Engine.Expire).
+	// Expire removes expired holds (see Engine.Expire).
 	Expire func(context.Context, *model.Target) error
-	Log    *slog.Logger // nil: none
+	Log    *slog.Logger // nil: nothing is logged
 }
 
-// Cleaner removes the counters of attributes' values that say no more than a missing one
-// would: those whose limits all have their whole quota, and that nobody has used for a
-// while. Customers' own counters, which are the account of what they used, it never
-// touches, nor anything of customers that are archived or not there (see package plans).
+// Cleaner removes the counters of attribute values that are equivalent to missing counters. All limits of such a
+// counter have their whole quota, and it has not been used for a while. Cleaner never changes customers' own
+// counters, which are the account of their usage, or counters of customers that are archived or do not exist (see
+// package plans).
 //
-// On its way it takes off the holds of reservations that have expired and at whose counters
-// nobody looks.
+// Cleaner also removes the holds of expired reservations from counters that have no operations.
 //
-// It walks all counters in the order of their key, a small page at a time, and sleeps in
-// between, so that it takes under a hundredth of one session where there is little to do.
-// All nodes may run one, on the same database.
+// It walks all counters in the order of their key, a small page at a time, and sleeps in between. It uses less
+// than a hundredth of one session if there is little to do. All nodes may run a Cleaner on the same database.
 type Cleaner struct {
 	options CleanerOptions
 	removed atomic.Int64
 	at      cursor
 
-	shards      atomic.Int64 // of the walk under way, that are done
-	began, last atomic.Int64 // its begin on the stopwatch, and how long the walk before took; ns
+	shards      atomic.Int64 // the number of completed shards in the running walk
+	began, last atomic.Int64 // the start of the running walk on the stopwatch, and the duration of the previous walk; ns
 
-	// Parts that tests turn, or break to see that the breakage is noticed.
+	// Tests change the following fields, or damage them to verify that the damage is noticed.
 	idle   int64         // see idleFor
 	delete string        // DeleteSQL
 	limit  time.Duration // stepLimit
 }
 
-// What is told from one instant must hold a little earlier, too: other nodes' clocks
-// differ, and a batch that is sent again still has the instant it was made at. So a
-// counter goes when it was whole, and unused, a minute ago; and one without a limit in
-// the plan after a day, in which the limit may come back.
+// A judgment at one instant must also be valid slightly earlier. Clocks of other nodes differ, and a batch that is
+// sent again keeps its original instant. Therefore a counter is removed if it had its whole quota and was unused a
+// minute ago. A counter without a limit in the plan is removed after a day, because the limit may return within
+// that time.
 const (
 	idleFor      = int64(60e6)
 	unlimitedFor = int64(24 * 3600e6)
 )
 
 const (
-	// stepLimit bounds a step and so all that it waits for.
+	// stepLimit is the maximum duration of a step, including all its waits.
 	stepLimit = 5 * time.Second
-	// busyPause follows a step that removed many, or ten times what it took when that
-	// is longer: some 2000 a second, and hits of others hardly slower. restPause follows one
-	// that did not, or a hundred times what that took. Neither is longer than maxPause.
+	// busyPause is the pause after a step that removed many counters. If ten times the step's duration is longer,
+	// the pause is that time. This results in some 2000 removals a second, which hardly slow other hits. restPause
+	// is the pause after any other step, or a hundred times the step's duration if that is longer. No pause is
+	// longer than maxPause.
 	busyPause = 200 * time.Millisecond
 	restPause = 500 * time.Millisecond
 	maxPause  = 20 * time.Second
 )
 
-// NewCleaner returns a Cleaner; Run runs it.
+// NewCleaner returns a Cleaner. Run runs the Cleaner.
 func NewCleaner(o CleanerOptions) *Cleaner {
 	if o.Pool == nil || o.Now == nil || o.Stopwatch == nil || o.Usable == nil || o.Targets == nil || o.Expire == nil {
 		panic("quota: a cleaner needs Pool, Now, Stopwatch, Usable, Targets and Expire")
@@ -85,18 +83,18 @@ func NewCleaner(o CleanerOptions) *Cleaner {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	// Nodes begin at different places, so that they seldom meet.
+	// Nodes begin at different shards, so that they seldom meet.
 	at := cursor{shard: rand.N(int16(model.Shards))} //nolint:gosec // not a secret
 	return &Cleaner{options: o, at: at, idle: idleFor, delete: DeleteSQL, limit: stepLimit}
 }
 
-// Walk is how the walk over all counters goes: since when it goes on, how much of it is done, from
-// 0 to 1, and how long the last whole one took (0: there was none).
+// Walk returns the progress of the walk over all counters: the time since its start, the completed share from 0 to
+// 1, and the duration of the last complete walk (0 if there was none).
 func (c *Cleaner) Walk() (going time.Duration, done float64, last time.Duration) {
 	return c.options.Stopwatch() - time.Duration(c.began.Load()), float64(c.shards.Load()) / float64(model.Shards), time.Duration(c.last.Load())
 }
 
-// passed notes that the walk is done with a shard.
+// passed records that the walk has completed a shard.
 func (c *Cleaner) passed() {
 	if c.shards.Add(1) < int64(model.Shards) {
 		return
@@ -107,10 +105,10 @@ func (c *Cleaner) passed() {
 	c.shards.Store(0)
 }
 
-// Removed is the number of counters removed since the start.
+// Removed returns the number of counters removed since the start.
 func (c *Cleaner) Removed() int64 { return c.removed.Load() }
 
-// Run cleans until ctx ends. An error is logged once until a step succeeds.
+// Run cleans until ctx ends. An error is logged once, until a step succeeds.
 func (c *Cleaner) Run(ctx context.Context) {
 	work := Repeated{
 		Log: c.options.Log, First: restPause,
@@ -126,7 +124,7 @@ func (c *Cleaner) Run(ctx context.Context) {
 	work.Run(ctx)
 }
 
-// pauseAfter is the rest after a step that removed so many and took so long.
+// pauseAfter returns the pause after a step, from its number of removed counters and its duration.
 func pauseAfter(removed int, took time.Duration) time.Duration {
 	if removed >= stepValues/2 {
 		return max(busyPause, min(10*took, maxPause))
@@ -134,8 +132,7 @@ func pauseAfter(removed int, took time.Duration) time.Duration {
 	return max(restPause, min(100*took, maxPause))
 }
 
-// step looks at one page and removes what can go. A page that fails is left to the next
-// walk, so that nothing in it can hold up all the others.
+// step cleans one page. A page that fails is left to the next walk, so that it cannot block all other pages.
 func (c *Cleaner) step(ctx context.Context) (removed int, err error) {
 	if !c.options.Usable() {
 		return 0, nil
@@ -160,8 +157,8 @@ func (c *Cleaner) step(ctx context.Context) (removed int, err error) {
 	return c.clean(ctx, keys)
 }
 
-// clean removes those of the counters that can go. The clock is read before they are:
-// what was charged later is later than that.
+// clean removes the counters that may be removed. It reads the clock before the counters, so all later charges
+// have a later instant.
 func (c *Cleaner) clean(ctx context.Context, keys []model.CounterKey) (int, error) {
 	now, err := c.options.Now(ctx)
 	if err != nil {
@@ -182,7 +179,7 @@ func (c *Cleaner) clean(ctx context.Context, keys []model.CounterKey) (int, erro
 			continue
 		}
 		if _, due := model.Unmarked(v.State); due != 0 {
-			continue // it is looked at again when its holds are gone
+			continue // the counter is checked again when its holds have been removed
 		}
 		if c.judge(target, v, now) {
 			idle = append(idle, *v)
@@ -196,23 +193,23 @@ func (c *Cleaner) clean(ctx context.Context, keys []model.CounterKey) (int, erro
 	return removed, err
 }
 
-// judge says whether a value's counter may go at now.
+// judge reports whether a value's counter may be removed at now.
 func (c *Cleaner) judge(t *model.Target, v *value, now int64) bool {
 	switch {
 	case v.Change > t.AsOf():
-		return false // a newer change than this node knows concerns it
+		return false // a change that this node does not know yet concerns the counter
 	case t.Clock != nil:
-		return false // a test clock may be set back to where it counts
+		return false // a test clock may be set back to an instant at which the counter counts
 	}
 	limits := t.ValueLimits(v.key.Attribute)
 	if err := cmp.Or(v.bad, t.Alone(v.key.Attribute).Check(v.key.Attribute, &v.Row)); err != nil {
 		c.options.Log.Error("a counter cannot be read", "customer_id", v.key.Customer, "meter_id", v.key.Meter, "attribute", v.key.Attribute, "error", err)
 		return false
 	}
-	if t.Level { // what is held is held, whichever limits there are
+	if t.Level { // a level does not depend on limits
 		return v.total == 0 && v.At <= now-unlimitedFor
 	}
-	if t.Counts(limits, &v.Row, now-c.idle) { // of a limit that may come back
+	if t.Counts(limits, &v.Row, now-c.idle) { // buckets of limits that may return
 		return false
 	}
 	if len(limits) == 0 {

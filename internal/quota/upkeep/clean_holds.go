@@ -9,17 +9,17 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// overdueSQL finds counters with holds that are over by PostgreSQL's time: open reservations
-// are few, and a shard has its share of them. $1 shard, $2 the instant, $3 how many holds.
+// overdueSQL finds counters with holds that have expired by PostgreSQL's time. Open reservations are few, and each
+// shard has its share of them. The parameters are $1 the shard, $2 the instant, and $3 the number of holds.
 const overdueSQL = `
 SELECT DISTINCT customer, meter, attribute
 FROM (SELECT customer, meter, attribute FROM holds WHERE shard = $1 AND expires_at <= $2 LIMIT $3) overdue`
 
-// maxOverdue bounds the holds that one step looks at.
+// maxOverdue is the maximum number of holds that one step reads.
 const maxOverdue = 500
 
-// expireHolds takes the holds off in the walk's shard that expired a while ago. They count
-// for nothing since they did; this is for their room.
+// expireHolds removes holds that expired a while ago in the walk's shard. These holds have not counted since they
+// expired, so their removal only frees space.
 func (c *Cleaner) expireHolds(ctx context.Context) error {
 	now, err := c.options.Now(ctx)
 	if err != nil {
@@ -36,9 +36,9 @@ func (c *Cleaner) expireHolds(ctx context.Context) error {
 	}
 	for i, key := range keys {
 		if targets[i] == nil {
-			continue // it is archived, and cleared by others
+			continue // the customer is archived, and its counters are cleared elsewhere
 		}
-		var stale *model.StaleError // a newer change than this node knows concerns it
+		var stale *model.StaleError // a change that this node does not know yet concerns the counter
 		if err := c.options.Expire(ctx, targets[i].Alone(key.Attribute)); err != nil && !errors.As(err, &stale) {
 			return err
 		}

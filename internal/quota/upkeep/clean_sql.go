@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// stepKeys is how many keys a step passes at most, and stepValues how many counters of
-	// values it reads and judges at most. The first are read from the index alone where the
-	// table was vacuumed.
+	// stepKeys is the maximum number of keys that a step passes. stepValues is the maximum number of counters of
+	// values that it reads and judges. The keys are read from the index alone if the table was vacuumed.
 	stepKeys   = 5000
 	stepValues = 500
 )
 
-// cursor is where the walk has come to: after the key of a shard.
+// cursor is the position of the walk: after the key of a shard.
 type cursor struct {
 	shard int16
 	after model.CounterKey
 }
 
-// PageSQL finds the next values' keys of a shard, and the last key of a whole page, which
-// may be a customer's own. $1 shard, $2–$4 the key to go on after, $5 keys, $6 values.
+// PageSQL finds the next keys of values in a shard, and the last key of a full page, which may be the key of a
+// customer's own counter. The parameters are $1 the shard, $2–$4 the key after which to continue, $5 the number of
+// keys, and $6 the number of values.
 const PageSQL = `
 SELECT customer, meter, attribute, n
 FROM (SELECT customer, meter, attribute, row_number() OVER (ORDER BY customer, meter, attribute) AS n
@@ -34,7 +34,7 @@ FROM (SELECT customer, meter, attribute, row_number() OVER (ORDER BY customer, m
 WHERE attribute <> '' OR n = $5
 LIMIT $6`
 
-// page returns the next values' keys in key order, and where the next page begins.
+// page returns the next keys of values in the order of keys, and the start of the next page.
 func (c *Cleaner) page(ctx context.Context) (keys []model.CounterKey, next cursor, err error) {
 	var k model.CounterKey
 	var n int64
@@ -47,24 +47,24 @@ func (c *Cleaner) page(ctx context.Context) (keys []model.CounterKey, next curso
 		passed++
 		return nil
 	})
-	if passed < stepValues && n < stepKeys { // the shard's end
+	if passed < stepValues && n < stepKeys { // the end of the shard
 		next = cursor{shard: (c.at.shard + 1) % model.Shards}
 	}
 	return keys, next, err
 }
 
-// value is a counter of an attribute's value as it was read; n is its place in the keys
-// that were asked for, from 1 on.
+// value is a counter of an attribute value as it was read. n is the number of its key among the requested keys,
+// counted from 1.
 type value struct {
 	model.Row
 	key   model.CounterKey
 	n     int64
-	total int64 // charged in all; of a level meter what is held
-	bad   error // why it cannot be read
+	total int64 // the total of the charged units; of a level meter: the level
+	bad   error // the reason why the counter cannot be read
 }
 
-// ValuesSQL reads counters. A level meter's value of another generation than the own counter's holds
-// nothing, see model.LevelTotals. $1–$4 key.
+// ValuesSQL reads counters. If a level meter's value belongs to another generation than the own counter, its level
+// is 0, see model.LevelTotals. The parameters $1–$4 are the key.
 const ValuesSQL = `
 SELECT i.n, c.at, c.version, c.change, c.total, array_send(c.state), array_send(c.departed)
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
@@ -76,7 +76,7 @@ LATERAL (SELECT at, version, change, state, departed, CASE WHEN i.meter > 0 OR g
 	OFFSET 0) c
 ORDER BY i.n`
 
-// read reads those of the counters that are there, in key order.
+// read reads the counters that exist, in the order of keys.
 func (c *Cleaner) read(ctx context.Context, keys []model.CounterKey) (found []value, err error) {
 	columns := session.ColumnsOf(keys)
 	rows, _ := c.options.Pool.Query(ctx, ValuesSQL, columns.Shard, columns.Customer, columns.Meter, columns.Attribute)
@@ -93,11 +93,11 @@ func (c *Cleaner) read(ctx context.Context, keys []model.CounterKey) (found []va
 	})
 }
 
-// DeleteSQL removes counters that nobody has charged since they were read. It locks them
-// in the order in which hits do, and waits for none: one that a hit holds is in use. A
-// hit that waits for one of them meanwhile finds it gone, which is as good as untouched.
-// The version alone would not do: a counter that went and came back begins at 1 again.
-// $1–$4 key, $5 version, $6 instant of the last charge.
+// DeleteSQL removes counters that have not been charged since they were read. It locks them in the order in which
+// hits lock counters. It does not wait for locks, because a counter that a hit has locked is in use. A hit that
+// waits for a removed counter finds no row, which is equivalent to an untouched counter. A comparison of the
+// version alone would not suffice, because a counter that was removed and created again starts at version 1. The
+// parameters are $1–$4 the key, $5 the version, and $6 the instant of the last charge.
 const DeleteSQL = `
 WITH locked AS MATERIALIZED (
 	SELECT i.shard, i.customer, i.meter, i.attribute, i.version, i.at

@@ -12,17 +12,17 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// idleSinceSQL reaches each customer's counters by the beginning of their key. $1–$2
-// shard and customer, $3 the instant.
+// idleSinceSQL finds each customer's counters by the prefix of their key. The parameters are $1–$2 shard and
+// customer, and $3 the instant.
 const idleSinceSQL = `
 SELECT i.customer FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer)
 LEFT JOIN LATERAL (SELECT true AS charged FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND at > $3 LIMIT 1) c ON true
 WHERE c.charged IS NULL`
 
-// IdleSince returns those of the customers that have no counter charged after since, µs
-// since the Unix epoch; with a negative since, those that have no counter at all. The rest of
-// the transaction is ByKey.
+// IdleSince returns the customers that have no counter charged after since, µs since the Unix epoch. If since is
+// negative, it returns the customers that have no counter at all. The rest of the transaction uses the settings of
+// ByKey.
 func IdleSince(ctx context.Context, tx pgx.Tx, customers []int64, since int64) ([]int64, error) {
 	if err := session.ByKey(ctx, tx); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func IdleSince(ctx context.Context, tx pgx.Tx, customers []int64, since int64) (
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// inLockOrder are customers in the order of their counters' keys, with their shards.
+// inLockOrder returns customers in the order of their counters' keys, with their shards.
 func inLockOrder(customers []int64) (shards []int16, sorted []int64) {
 	sorted = slices.SortedFunc(slices.Values(customers), func(a, b int64) int {
 		return model.CompareKeys(model.CounterKey{Customer: a}, model.CounterKey{Customer: b})
@@ -43,11 +43,11 @@ func inLockOrder(customers []int64) (shards []int16, sorted []int64) {
 	return shards, sorted
 }
 
-// unclean are, of counters whose own ones are kept, those that are more than an account.
+// unclean selects counters that contain more than an account, for customers whose own counters are kept.
 const unclean = ` AND (attribute <> '' OR units > 0 OR state <> '{}' OR departed IS NOT NULL)`
 
-// lockAllSQL and lockUncleanSQL lock rows in the order of their key, as hits do, and
-// leave out what somebody holds. $1–$2 shard and customer, $3 how many rows.
+// lockAllSQL and lockUncleanSQL lock rows in the order of their key, as hits lock them, and leave out rows that
+// another transaction has locked. The parameters are $1–$2 shard and customer, and $3 the number of rows.
 const (
 	lockAllSQL     = lockSome + lockEnd
 	lockUncleanSQL = lockSome + unclean + lockEnd
@@ -62,7 +62,8 @@ LATERAL (SELECT meter, attribute FROM counters
 LIMIT $3`
 )
 
-// anyLeftSQL and uncleanLeftSQL say whether there is such a row, held or not. $1–$2 as above.
+// anyLeftSQL and uncleanLeftSQL report whether there is a row that lockAllSQL or lockUncleanSQL would select, even
+// if the row is locked. The parameters $1–$2 are shard and customer.
 const (
 	anyLeftSQL     = leftSome + leftEnd
 	uncleanLeftSQL = leftSome + unclean + leftEnd
@@ -74,21 +75,21 @@ LATERAL (SELECT FROM counters
 	leftEnd = ` LIMIT 1) c)`
 )
 
-// removeSQL deletes counters; emptySQL leaves their account. The rows are locked and
-// their units booked already. $1–$4 key.
+// removeSQL deletes counters, and emptySQL keeps only their account. The rows are already locked, and their units
+// are booked. The parameters $1–$4 are the key.
 const removeSQL = `
 DELETE FROM counters c
 USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
 
-// dropHoldsSQL deletes what open reservations hold of counters. $1–$4 key.
+// dropHoldsSQL deletes the holds of open reservations on counters. The parameters $1–$4 are the key.
 const dropHoldsSQL = `
 DELETE FROM holds h
 USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
 WHERE h.shard = ANY (ARRAY[i.shard]) AND h.customer = i.customer AND h.meter = i.meter AND h.attribute = i.attribute`
 
-// dropReceiptsSQL deletes receipts of customers, some at a time: nobody can ask for them any
-// more, and they name values of attributes. $1–$2 shard and customer, $3 how many.
+// dropReceiptsSQL deletes some receipts of customers at a time. These receipts can no longer be requested, and
+// they contain values of attributes. The parameters are $1–$2 shard and customer, and $3 the number of receipts.
 const dropReceiptsSQL = `
 DELETE FROM receipts_SLOT r
 USING (SELECT f.shard, f.customer, f.key FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
@@ -101,8 +102,8 @@ UPDATE counters c SET state = '{}', departed = NULL, units = 0, version = versio
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
 
-// bookSQL adds the units of the running hours to the usage table. The rows are locked
-// already. $1–$4 key.
+// bookSQL adds the units of the running hours to the usage table. The rows are already locked. The parameters
+// $1–$4 are the key.
 const bookSQL = `
 INSERT INTO usage (shard, customer, meter, hour, admitted)
 SELECT i.shard, i.customer, i.meter, c.hour, c.units
@@ -114,20 +115,20 @@ WHERE c.units > 0
 ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
 	admitted = least(usage.admitted::numeric + excluded.admitted, 9223372036854775807)`
 
-// Cleared is what one ClearCounters did.
+// Cleared is the result of one call of ClearCounters.
 type Cleared struct {
-	Rows    int  // counters that were cleared, and receipts that were dropped
-	Removed int  // of these, the ones that are gone
-	Left    bool // there are more counters to clear, or somebody held one
-	// Receipts says that there may be more receipts to drop.
+	Rows    int  // the number of cleared counters and dropped receipts
+	Removed int  // the number of these counters that were removed
+	Left    bool // there are more counters to clear, or another transaction had locked one
+	// Receipts reports that there may be more receipts to drop.
 	Receipts bool
 }
 
-// ClearCounters books the units of the running hours of customers that are no longer
-// charged, and then removes their counters, at most so many at once. With keepOwn the
-// customers' own counters stay, as the account of what was charged, without the state of
-// limits. Their receipts go, too. It waits for nobody: what a hit holds is left, as Left says.
-// The rest of the transaction is ByKey.
+// ClearCounters books the units of the running hours of customers that are no longer charged, and then removes at
+// most most of their counters. If keepOwn is true, the customers' own counters stay as the account of their
+// charges, without the state of limits. Their receipts are removed, too. ClearCounters does not wait for locks. It
+// leaves counters that a hit has locked, and reports them in Left. The rest of the transaction uses the settings
+// of ByKey.
 func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bool, most int) (done Cleared, err error) {
 	if err := session.ByKey(ctx, tx); err != nil {
 		return done, err
@@ -177,7 +178,7 @@ func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bo
 	return done, err
 }
 
-// clearOwn books the units of customers' own counters, and then empties or removes them.
+// clearOwn books the units of customers' own counters, and then empties or removes the counters.
 func clearOwn(ctx context.Context, tx pgx.Tx, own *session.Columns, keep bool) error {
 	if err := execOn(ctx, tx, own, bookSQL); err != nil {
 		return err
@@ -188,7 +189,7 @@ func clearOwn(ctx context.Context, tx pgx.Tx, own *session.Columns, keep bool) e
 	return execOn(ctx, tx, own, removeSQL)
 }
 
-// execOn runs a statement about counters, if there are any; the keys come first.
+// execOn runs a statement on counters, if there are any. The keys are the first parameters.
 func execOn(ctx context.Context, tx pgx.Tx, c *session.Columns, statement string) error {
 	if len(c.Shard) == 0 {
 		return nil

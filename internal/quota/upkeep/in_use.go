@@ -9,15 +9,17 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// metersOfSQL are the customers' own counters, of which there is one for each meter with
-// hits. $1–$2 shard and customer. OFFSET 0 keeps it one look-up of the key for each.
+// metersOfSQL returns the meters of the customers' own counters. There is one own counter for each meter with
+// hits. The parameters $1–$2 are shard and customer. OFFSET 0 keeps the plan at one lookup of the key for each
+// customer.
 const metersOfSQL = `
 SELECT i.customer, c.meter FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
 LATERAL (SELECT meter FROM counters WHERE shard = i.shard AND customer = i.customer AND attribute = '' OFFSET 0) c`
 
-// inUseSQL: a counter with an open reservation begins its state with the identity 0. The bucket of an
-// allocation in use says that it stays, also that of a limit that the plan has no more. The total of a
-// level meter's own counter is what is held. $1–$3 key without attribute, $4 Stays.
+// inUseSQL finds customers with counters in use. The state of a counter with an open reservation begins with the
+// identity 0. The bucket of an allocation in use contains Stays, even if the plan no longer has the limit. The
+// total of a level meter's own counter is the level. The parameters are $1–$3 the key without the attribute, and
+// $4 Stays.
 const inUseSQL = `
 SELECT DISTINCT i.customer
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS i(shard, customer, meter),
@@ -26,9 +28,9 @@ LATERAL (SELECT FROM counters
 	  AND CASE WHEN meter < 0 THEN attribute = '' AND total > 0
 	      ELSE state[1] = 0 OR $4::bigint = ANY (state) OR $4::bigint = ANY (departed) END LIMIT 1) c`
 
-// InUse returns those of the customers that have units of an allocation limit in use, which
-// do not come back by themselves, or an open reservation. targets is as CleanerOptions has
-// it; a customer that it does not know, as one that is just being changed, is told as in use.
+// InUse returns the customers that have an open reservation, or used units of an allocation limit, which time does
+// not replenish. For targets see CleanerOptions. A customer without a target, such as a customer that is being
+// changed, is reported as in use.
 func InUse(ctx context.Context, from pgx.Tx, customers []int64,
 	targets func(context.Context, []model.CounterKey) ([]*model.Target, error),
 ) (map[int64]bool, error) {

@@ -11,12 +11,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Partitioner makes the partitions of usage, adjustments and audit for the months to come: of the
-// running UTC month and of some after it. Rows of a month that has none are in the default partition.
-// Hours of a month that is made are moved to its partition in the same transaction. Entries of the
-// audit trail stay where they are, and so does their month.
+// Partitioner creates the partitions of usage, adjustments and audit for the running UTC month and some later
+// months. Rows of a month without a partition are in the default partition. When a month is created, its hours are
+// moved to the new partition in the same transaction. Entries of the audit trail are never moved, so their month
+// stays in the default partition.
 //
-// All nodes may run one, on the same database.
+// All nodes may run a Partitioner on the same database.
 type Partitioner struct {
 	pool *pgxpool.Pool
 	now  func(context.Context) (int64, error)
@@ -26,20 +26,20 @@ type Partitioner struct {
 }
 
 const (
-	// monthsAhead is how many months after the running one have partitions.
+	// monthsAhead is the number of months after the running month that have partitions.
 	monthsAhead    = 3
 	partitionEvery = 10 * time.Minute
 	makeLimit      = time.Minute
-	// Whoever charges an hour of the default partition waits while a month is made. It waits no longer
-	// than these two in all.
+	// Charges to an hour of the default partition wait while a month is created. The following two limits bound
+	// the wait.
 	partitionLockWait = "200ms"
 	partitionLimit    = "5s"
-	// partitionLock is the advisory lock of whoever makes months.
+	// partitionLock is the advisory lock for the creation of months.
 	partitionLock = 0x71756f74616d // "quotam"
 )
 
-// NewPartitioner returns a Partitioner. now is PostgreSQL's time, µs since the Unix epoch. A nil log
-// is none.
+// NewPartitioner returns a Partitioner. now returns PostgreSQL's time, µs since the Unix epoch. If log is nil,
+// nothing is logged.
 func NewPartitioner(pool *pgxpool.Pool, now func(context.Context) (int64, error), log *slog.Logger) *Partitioner {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -47,7 +47,7 @@ func NewPartitioner(pool *pgxpool.Pool, now func(context.Context) (int64, error)
 	return &Partitioner{pool: pool, now: now, log: log, lockWait: partitionLockWait, limit: partitionLimit}
 }
 
-// Run makes months until ctx ends. An error is logged once until it works again.
+// Run creates months until ctx ends. An error is logged once, until a try succeeds again.
 func (p *Partitioner) Run(ctx context.Context) {
 	work := Repeated{
 		Log: p.log, Pause: partitionEvery,
@@ -60,21 +60,21 @@ func (p *Partitioner) Run(ctx context.Context) {
 	work.Run(ctx)
 }
 
-// A partitioned table, and what its partitions are stored with.
+// partitioned is a partitioned table, with the storage parameters of its partitions.
 type partitioned struct {
 	name, column, with string
-	timestamps         bool // the column's type; else it has µs since the Unix epoch
-	stays              bool // no row moves, and none is truncated
+	timestamps         bool // the column's type is a timestamp; otherwise the column contains µs since the Unix epoch
+	stays              bool // rows are never moved or truncated
 }
 
-// The tables that are partitioned by month.
+// byMonth contains the tables that are partitioned by month.
 var byMonth = []partitioned{
 	{name: "usage", column: "hour", with: " WITH (fillfactor = 80)"},
 	{name: "adjustments", column: "hour"},
 	{name: "audit", column: "at", timestamps: true, stays: true},
 }
 
-// literal is an instant as the table's column has it.
+// literal returns an instant in the form of the table's column.
 func (t *partitioned) literal(at time.Time) string {
 	if t.timestamps {
 		return "'" + at.Format(time.RFC3339) + "'"
@@ -82,8 +82,8 @@ func (t *partitioned) literal(at time.Time) string {
 	return strconv.FormatInt(at.UnixMicro(), 10)
 }
 
-// Make makes the partitions that are missing, and says how many it made. Another node that makes some
-// is not waited for.
+// Make creates the missing partitions, and returns the number of created partitions. It does not wait for another
+// node that is creating partitions.
 func (p *Partitioner) Make(ctx context.Context) (made int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, makeLimit)
 	defer cancel()
@@ -107,8 +107,9 @@ func (p *Partitioner) Make(ctx context.Context) (made int, err error) {
 	return made, nil
 }
 
-// boundsSQL are the partitions of a table but for the default one, with their bounds, µs since the
-// Unix epoch; null: there is none. $1 the table, $2 whether its column has timestamps.
+// boundsSQL returns the partitions of a table except for the default partition, with their bounds, µs since the
+// Unix epoch. A null means that there is no bound. The parameters are $1 the table, and $2 whether its column has
+// timestamps.
 const boundsSQL = `
 SELECT c.oid::regclass::text AS partition,
 	CASE WHEN lower = 'MINVALUE' THEN NULL WHEN $2::boolean THEN extract(epoch FROM lower::timestamptz) * 1000000 ELSE lower::numeric END AS lower,
@@ -118,16 +119,15 @@ FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid,
 	substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''?([^'')]+)') AS upper
 WHERE i.inhparent = to_regclass($1) AND lower IS NOT NULL`
 
-// missingSQL reports whether rows of a month go to the default partition of a table. Bounds of a
-// partition are the starts of months, so one that overlaps the month has all of it. $1 and $2 as
-// boundsSQL has them, $3 and $4 the month.
+// missingSQL reports whether rows of a month go to the default partition of a table. The bounds of a partition are
+// starts of months, so a partition that overlaps the month contains the whole month. The parameters $1 and $2 are
+// those of boundsSQL, and $3 and $4 are the month.
 const missingSQL = `
 SELECT EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = to_regclass($1) AND partdefid <> 0) AND NOT EXISTS (
 	SELECT FROM (` + boundsSQL + `) b WHERE coalesce(lower < $4::bigint, true) AND coalesce(upper > $3::bigint, true))`
 
-// makeMonth makes one partition, unless it is there. The new table is filled before it is attached:
-// so the parent is never locked against those who charge, and the default partition only for the rows
-// that move.
+// makeMonth creates one partition, unless it exists. It fills the new table before attaching it. Therefore charges
+// never wait for a lock of the parent, and they wait for the default partition only if their rows move.
 func (p *Partitioner) makeMonth(ctx context.Context, table partitioned, start time.Time) (made bool, err error) {
 	from, to := start.UnixMicro(), start.AddDate(0, 1, 0).UnixMicro()
 	missing := false
@@ -135,7 +135,8 @@ func (p *Partitioner) makeMonth(ctx context.Context, table partitioned, start ti
 	if err := p.pool.QueryRow(ctx, missingSQL, args...).Scan(&missing); err != nil || !missing {
 		return false, err
 	}
-	// Only numbers and names of the code stand in these texts. Tables take no parameters.
+	// The following texts contain only numbers and names from the code, because such statements accept no
+	// parameters.
 	month, rest := table.name+"_"+start.Format("2006_01"), table.name+"_default"
 	first, last := table.literal(start), table.literal(start.AddDate(0, 1, 0))
 	within := table.column + ` >= ` + first + ` AND ` + table.column + ` < ` + last
@@ -173,14 +174,14 @@ func (p *Partitioner) makeMonth(ctx context.Context, table partitioned, start ti
 	return made && err == nil, err
 }
 
-// DropMonths drops the partitions of the audit trail whose last entry is older than an instant, µs
-// since the Unix epoch. A partition that somebody reads is waited for a moment, and dropped the next
-// time.
+// DropMonths drops the partitions of the audit trail whose last entry is older than an instant, µs since the Unix
+// epoch. It waits only briefly for a partition that is being read. If the wait fails, the next call drops the
+// partition.
 func DropMonths(ctx context.Context, pool *pgxpool.Pool, before int64) error {
 	rows, _ := pool.Query(ctx, `SELECT partition FROM (`+boundsSQL+`) b WHERE upper <= $3::bigint`, "audit", true, before)
 	old, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	for _, partition := range old {
-		if err == nil { // the name is of the catalog, and quoted by it
+		if err == nil { // the catalog has returned and quoted the name
 			_, err = pool.Exec(ctx, `SET LOCAL lock_timeout = '`+partitionLockWait+`'; DROP TABLE IF EXISTS `+partition, pgx.QueryExecModeSimpleProtocol)
 		}
 	}

@@ -10,23 +10,23 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Stored is the key of a counter that is stored, and the shard of its row.
+// Stored is the key of a stored counter, and the shard of its row.
 type Stored struct {
 	Shard int16
 	model.CounterKey
 }
 
-// BeforeStored comes before all counters.
+// BeforeStored precedes all counters.
 var BeforeStored = Stored{Shard: -1}
 
-// nextStored lists counters in the order of their key, from shard to shard. $1–$4 where to go on, $5
-// how many.
+// nextStored lists counters in the order of their key, from shard to shard. The parameters are $1–$4 the key after
+// which to continue, and $5 the number of counters.
 const nextStored = `
 SELECT shard, customer, meter, attribute FROM counters
 WHERE (shard, customer, meter, attribute) > ($1, $2, $3, $4)
 ORDER BY shard, customer, meter, attribute LIMIT $5`
 
-// NextStored lists at most limit of the counters that follow after one.
+// NextStored lists at most limit counters that follow the counter after.
 func NextStored(ctx context.Context, tx pgx.Tx, after Stored, limit int) ([]Stored, error) {
 	rows, _ := tx.Query(ctx, nextStored, after.Shard, after.Customer, after.Meter, after.Attribute, limit)
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Stored, err error) {
@@ -38,13 +38,13 @@ func NextStored(ctx context.Context, tx pgx.Tx, after Stored, limit int) ([]Stor
 	return all, nil
 }
 
-// Unnumbered is a counter whose row has a change number that is above the database's newest.
+// Unnumbered is a counter whose row has a change number above the database's newest change number.
 type Unnumbered struct {
 	Stored
 	Change, Newest int64
 }
 
-// $1–$4 key, $5 the newest change.
+// The parameters are $1–$4 the key, and $5 the newest change.
 const unnumberedSQL = `
 SELECT i.n, c.change
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
@@ -53,9 +53,8 @@ LATERAL (SELECT change FROM counters
 WHERE c.change > $5
 ORDER BY i.n`
 
-// UnnumberedOf are those of the counters whose row was judged under a change that the database does not
-// have: one of a history that it has no more, or one that somebody wrote by hand. tx must have one
-// snapshot.
+// UnnumberedOf returns the counters whose row was judged under a change that the database does not have. Such a
+// change is from a history that the database no longer has, or was written by hand. tx must have one snapshot.
 func UnnumberedOf(ctx context.Context, tx pgx.Tx, of []Stored) ([]Unnumbered, error) {
 	var newest int64
 	if err := tx.QueryRow(ctx, `SELECT number FROM change_number WHERE one`).Scan(&newest); err != nil {

@@ -10,19 +10,20 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// Charged names what a customer was charged of a meter. Shard is that of the rows, which go by the
-// order of the three.
+// Charged identifies a customer and a meter with charges. Shard is the shard of the rows, which are in the order
+// of the three fields.
 type Charged struct {
 	Shard    int16
 	Customer int64
 	Meter    int32
 }
 
-// BeforeCharged comes before all of them.
+// BeforeCharged precedes all Charged.
 var BeforeCharged = Charged{Shard: -1}
 
-// nextCharged steps from key to key within a shard: a customer's meter may have years of usage, and
-// millions of values of attributes. $1 shard, $2–$3 where to go on, $4 how many.
+// nextCharged jumps from key to key within a shard, because a customer's meter may have years of usage and
+// millions of values of attributes. The parameters are $1 the shard, $2–$3 the key after which to continue, and $4
+// the number of keys.
 const nextCharged = `
 	WITH RECURSIVE charged AS (
 		SELECT $2::bigint AS customer, $3::integer AS meter, 0 AS n
@@ -42,15 +43,15 @@ const nextCharged = `
 	)
 	SELECT $1::smallint, customer, meter FROM charged WHERE n > 0 ORDER BY n`
 
-// nextShard is the first shard from one on that has rows, null if there is none.
+// nextShard returns the first shard with rows from a given shard on, or null if there is none.
 const nextShard = `
 	SELECT least(
 		(SELECT shard FROM counters WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1),
 		(SELECT shard FROM usage WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1),
 		(SELECT shard FROM archived_sums WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1))`
 
-// NextCharged lists at most limit of those that have a counter or usage and follow after one. Those
-// of forgotten customers are among them. It goes from shard to shard.
+// NextCharged lists at most limit customers and meters that follow after and have a counter or usage. The result
+// includes forgotten customers. NextCharged proceeds from shard to shard.
 func NextCharged(ctx context.Context, tx pgx.Tx, after Charged, limit int) (all []Charged, err error) {
 	for {
 		var shard *int16
@@ -74,19 +75,18 @@ func NextCharged(ctx context.Context, tx pgx.Tx, after Charged, limit int) (all 
 	}
 }
 
-// Mismatch is a customer's meter whose numbers differ: units charged in all, and units booked as
-// usage, in finished hours, those of archived months among them, and in the running one.
+// Mismatch is a customer's meter whose numbers differ. The total of the charged units must equal the units booked
+// as usage in finished hours, including archived months, and in the running hour.
 type Mismatch struct {
 	Charged
-	Units    int64 // charged
+	Units    int64 // the charged units
 	Finished int64
 	Running  int64
 }
 
-// What every charge adds to a customer's own counter it adds to the usage of an hour, in the
-// same row. So the two never differ, nor does either exist without the other. The sums are
-// numeric: what is wrong may be large. A level meter's charges are its changes, and what they left is
-// what the last of its levels says.
+// Every charge adds the same units to a customer's own counter and to the usage of an hour, in the same row.
+// Therefore the two sums never differ, and neither exists without the other. The sums are numeric, because wrong
+// values may be large. The charges of a level meter are its changes, whose sum is the last of its levels.
 const chargedIsBooked = `
 	SELECT shard, customer, meter, charged, greatest(-9223372036854775807, least(9223372036854775807, finished))::bigint, running FROM (
 		SELECT w.shard, w.customer, w.meter, coalesce(c.total, 0) AS charged, coalesce(c.units, 0) AS running, coalesce(CASE WHEN w.meter < 0 THEN (
@@ -97,8 +97,8 @@ const chargedIsBooked = `
 		LEFT JOIN counters c ON c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = '') both_sides
 	WHERE charged <> finished + running`
 
-// The values of a level meter's attribute hold together what the counter of the empty value says, and
-// no more than the meter. A total of such a counter is the others' sum: see model.LevelTotals.
+// The sum of the values of a level meter's attribute equals the total of the empty value's counter, and does not
+// exceed the level of the meter. See model.LevelTotals.
 const valuesAddUp = `
 	SELECT w.shard, w.customer, w.meter, v.together, greatest(-9223372036854775807, least(9223372036854775807, v.each))::bigint, o.total
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS w (shard, customer, meter)
@@ -113,12 +113,12 @@ const valuesAddUp = `
 // Misheld is a customer's level meter whose values do not add up.
 type Misheld struct {
 	Charged
-	Together int64 // what the values hold by the counter that has their sum
+	Together int64 // the sum of the values according to the counter of their sum
 	Each     int64 // the sum of the values' own counters
-	Level    int64 // of the meter
+	Level    int64 // the level of the meter
 }
 
-// MisheldValues finds level meters whose values do not add up. All is read in one snapshot.
+// MisheldValues finds level meters whose values do not add up. It reads all data in one snapshot.
 func MisheldValues(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Misheld, error) {
 	shards, customers, meters := columnsOf(keys)
 	rows, _ := tx.Query(ctx, valuesAddUp, shards, customers, meters)
@@ -131,7 +131,7 @@ func MisheldValues(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Misheld, e
 	return all, nil
 }
 
-// columnsOf are keys as statements take them.
+// columnsOf returns keys in the form that statements require.
 func columnsOf(keys []Charged) (shards []int16, customers []int64, meters []int32) {
 	for _, k := range keys {
 		shards, customers, meters = append(shards, k.Shard), append(customers, k.Customer), append(meters, k.Meter)
@@ -139,8 +139,8 @@ func columnsOf(keys []Charged) (shards []int16, customers []int64, meters []int3
 	return shards, customers, meters
 }
 
-// Mismatches finds those whose units charged are not those booked. All are compared at the instant
-// of one snapshot. Those of forgotten customers are among them: only their usage stays.
+// Mismatches finds customers and meters whose charged units differ from the booked units. It compares them in one
+// snapshot. The result includes forgotten customers, of whom only the usage stays.
 func Mismatches(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Mismatch, error) {
 	shards, customers, meters := columnsOf(keys)
 	rows, _ := tx.Query(ctx, chargedIsBooked, shards, customers, meters)
@@ -153,15 +153,15 @@ func Mismatches(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Mismatch, err
 	return all, nil
 }
 
-// A cap's bucket has the identity 1. Others may have this number as a level, so Go looks closer.
+// A cap's bucket has the identity 1. Other buckets may contain 1 as a level, so Go code checks the states.
 const selectStates = `
 	SELECT w.shard, w.customer, w.meter, c.state
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS w (shard, customer, meter)
 	JOIN counters c ON c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = ''
 	WHERE w.meter > 0 AND 1 = ANY (c.state)`
 
-// All that books units in an hour of the period moves the bucket in the same transaction. No unit is booked
-// after the running hour, so no end is needed.
+// Every booking of units in an hour of the period changes the bucket in the same transaction. No unit is booked
+// after the running hour, so the query needs no end.
 const selectBooked = `
 	SELECT n, greatest(-9223372036854775807, least(9223372036854775807, coalesce((
 			SELECT sum(u.admitted) FROM usage u
@@ -172,16 +172,16 @@ const selectBooked = `
 			WHERE c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = '' AND c.hour >= w.start), 0)))::bigint
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[]) WITH ORDINALITY AS w (shard, customer, meter, start, n)`
 
-// Miscount is a customer's meter whose cap counts other units than are booked in its period.
+// Miscount is a customer's meter whose cap counts other units than the units booked in its period.
 type Miscount struct {
 	Charged
-	Start   int64 // of the period, µs
+	Start   int64 // the start of the period, µs
 	Counted int64
-	Booked  int64 // by usage and adjustments
+	Booked  int64 // the units booked by usage and adjustments
 }
 
-// Miscounts finds caps that count wrong. All is read in one snapshot. A cap whose period began in months
-// that were taken out is not among them: its customer had no hit since.
+// Miscounts finds caps with wrong counts. It reads all data in one snapshot. It leaves out a cap whose period
+// began in archived months, because the cap's customer has had no hit since then.
 func Miscounts(ctx context.Context, tx pgx.Tx, keys []Charged) (wrong []Miscount, err error) {
 	shards, customers, meters := columnsOf(keys)
 	var all []Miscount

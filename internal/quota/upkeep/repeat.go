@@ -8,17 +8,17 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Repeated is work that a node does again and again. The log says once that it begins to fail,
-// and once that it works again. In an outage of the database it does so on the level debug: there is a
-// line for the outage itself, and none is needed for each work.
+// Repeated is work that a node repeats. The log contains one line when the work begins to fail, and one when it
+// succeeds again. In an outage of the database, these lines have the level debug, because the outage itself is
+// logged.
 type Repeated struct {
 	Log          *slog.Logger
-	First, Pause time.Duration // before the first time, and between two; Do may change Pause
+	First, Pause time.Duration // the pauses before the first run and between two runs; Do may change Pause
 	Fails, Works string        // for the log
 	Do           func(context.Context) error
 }
 
-// Run works until ctx ends.
+// Run repeats the work until ctx ends.
 func (r *Repeated) Run(ctx context.Context) {
 	timer := time.NewTimer(r.First)
 	defer timer.Stop()

@@ -13,24 +13,24 @@ import (
 	"quotad/internal/quota/locked"
 )
 
-// Bounds of how long ids are kept.
+// The bounds of the time for which ids are kept.
 const (
-	// A receipt must outlive its reservation, and leave time for a late commit.
+	// A receipt must outlive its reservation and leave time for a late commit.
 	MinIDRetention = 48 * time.Hour
 	MaxIDRetention = 400 * 24 * time.Hour
 )
 
-// Rotator lets the three tables of receipts take turns. A turn lasts half as long as ids are
-// kept, and a minute more. New receipts go into the table whose turn it is. When the turn ends,
-// the Rotator empties the next table by TRUNCATE, and that one gets the new receipts.
+// Rotator rotates the three tables of receipts. The turn of a table lasts half the time for which ids are kept,
+// and a minute more. New receipts are written to the table whose turn it is. When the turn ends, the Rotator
+// empties the next table by TRUNCATE, and that table receives the new receipts.
 //
-// So a receipt stays for two turns after the turn in which it was written. Every id is found for
-// the whole time that ids are kept, and for half as long again at most.
+// Therefore a receipt stays for two turns after the turn in which it was written. Every id is found for the whole
+// time for which ids are kept, and at most half as long again.
 //
-// A worker reads in its own transaction whose turn it is, and may still write to a table whose
-// turn has just ended. The additional minute is far longer than such a transaction.
+// A worker reads the present turn in its own transaction, and may still write to a table whose turn has just
+// ended. The additional minute is far longer than such a transaction.
 //
-// All nodes may run one, on the same database.
+// All nodes may run a Rotator on the same database.
 type Rotator struct {
 	pool *pgxpool.Pool
 	now  func(context.Context) (int64, error)
@@ -43,14 +43,14 @@ type Rotator struct {
 
 const (
 	rotateEvery = time.Minute
-	// rotateLimit bounds one try: it waits for those who are reading the table for no more
-	// than rotateLockWait, since who comes after waits behind it.
+	// rotateLimit is the maximum duration of one try. The try waits for readers of the table for at most
+	// rotateLockWait, because later transactions queue behind it.
 	rotateLimit    = 5 * time.Second
 	rotateLockWait = "200ms"
 )
 
-// NewRotator returns a Rotator that keeps ids for keep. now is PostgreSQL's time, µs since
-// the Unix epoch. A nil log is none.
+// NewRotator returns a Rotator that keeps ids for keep. now returns PostgreSQL's time, µs since the Unix epoch. If
+// log is nil, nothing is logged.
 func NewRotator(pool *pgxpool.Pool, now func(context.Context) (int64, error), keep time.Duration, log *slog.Logger) *Rotator {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -58,7 +58,7 @@ func NewRotator(pool *pgxpool.Pool, now func(context.Context) (int64, error), ke
 	return &Rotator{pool: pool, now: now, keep: keep.Microseconds(), log: log, limit: rotateLimit, lockWait: rotateLockWait}
 }
 
-// Run rotates when it is time, until ctx ends. An error is logged once until it works again.
+// Run rotates the tables when it is time, until ctx ends. An error is logged once, until a try succeeds again.
 func (r *Rotator) Run(ctx context.Context) {
 	work := Repeated{
 		Log: r.log, Pause: rotateEvery,
@@ -77,7 +77,7 @@ const (
 	nextTurnSQL = `UPDATE receipt_turn SET slot = $1, since = $2 WHERE one`
 )
 
-// rotate begins the next table's turn if it is time; done says that it did.
+// rotate begins the next table's turn if it is time. done reports whether it did.
 func (r *Rotator) rotate(ctx context.Context) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
@@ -99,7 +99,7 @@ func (r *Rotator) rotate(ctx context.Context) (done bool, err error) {
 		}
 		err := tx.QueryRow(ctx, lockTurnSQL, due).Scan(&slot)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return nil // another node was first
+			return nil // another node has rotated first
 		}
 		if err != nil {
 			return err

@@ -11,30 +11,31 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Threshold is one that a charge has reached, as its transaction wrote it.
+// Threshold is a threshold that a charge has reached, as written by the charge's transaction.
 type Threshold struct {
 	Customer    int64 // the id of the customer's row
 	Meter       int32
 	At          int64  // µs, by the customer's clock
-	Written     int64  // when the charge wrote it, µs, by PostgreSQL's clock
+	Written     int64  // the time at which the charge wrote the threshold, µs, by PostgreSQL's clock
 	TestClock   string // the key of the customer's test clock; "": real time
-	Limit       string // name
+	Limit       string // the name of the limit
 	Percent     int
 	Used        int64 // units
-	Units       int64 // what the limit is
-	Burst       int64 // of a limit that refills: percents are of it; 0: of others
-	AmountMinor int64 // of a cap
-	Start       int64 // of the window, µs; 0: it has none with a start
-	Reset       int64 // when all would be there again, µs; 0: never
+	Units       int64 // the number of units of the limit
+	Burst       int64 // the burst, to which percentages relate if the limit refills; 0: the limit does not refill
+	AmountMinor int64 // the amount of a cap
+	Start       int64 // the start of the window, µs; 0: the limit's windows have no start
+	Reset       int64 // the instant at which the whole quota would be available again, µs; 0: never
 }
 
-// IsCap reports whether it is a cap's.
+// IsCap reports whether the threshold belongs to a cap.
 func (t *Threshold) IsCap() bool { return t.Limit == model.CapName }
 
-// $1 is 1: one entry of the key is looked at.
+// The parameter $1 is 1, so one entry of the key is read.
 const anyThreshold = `SELECT shard FROM thresholds ORDER BY shard, customer, meter, at, version, name, percent LIMIT $1`
 
-// QueueAnyThresholds asks whether some wait to be taken, in a batch, which goes out as one transaction.
+// QueueAnyThresholds adds a query to a batch, which is sent as one transaction. The query sets some to whether
+// thresholds are waiting in the table.
 func QueueAnyThresholds(b *pgx.Batch, some *bool) {
 	b.Queue(anyThreshold, 1).QueryRow(func(row pgx.Row) error {
 		var shard int16
@@ -46,8 +47,9 @@ func QueueAnyThresholds(b *pgx.Batch, some *bool) {
 	})
 }
 
-// takeThresholds deletes the first ones, and returns them. A charge's transaction inserts, and nobody
-// else deletes, so it waits for nobody. $1 how many.
+// takeThresholds deletes the first thresholds, and returns them. Only transactions of charges insert thresholds,
+// and nothing else deletes them, so the statement does not wait for locks. The parameter $1 is the number of
+// thresholds.
 const takeThresholds = `
 WITH oldest AS MATERIALIZED (
 	SELECT shard, customer, meter, at, version, name, percent FROM thresholds
@@ -60,27 +62,28 @@ WITH oldest AS MATERIALIZED (
 SELECT customer, meter, at, written_at, clock, name, percent, used, units, burst, amount_minor, starts, resets
 FROM taken ORDER BY at, customer, meter, version, name, percent`
 
-// TakeThresholds takes at most so many out of the table, in a transaction of the caller's: they are the
-// caller's if that is committed. Those of one customer and meter are in the order of their charges.
+// TakeThresholds removes at most most thresholds from the table, in the caller's transaction, and returns them.
+// They belong to the caller if that transaction is committed. The thresholds of one customer and meter are in the
+// order of their charges.
 func TakeThresholds(ctx context.Context, tx pgx.Tx, most int) ([]Threshold, error) {
 	if err := session.ByKey(ctx, tx); err != nil {
 		return nil, err
 	}
-	rows, _ := tx.Query(ctx, takeThresholds, most) // a failed Query is the error of CollectRows
+	rows, _ := tx.Query(ctx, takeThresholds, most) // CollectRows returns the error of a failed Query
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Threshold])
 }
 
-// ownRowsSQL are customers' own counters. $1–$2 shard and customer. OFFSET 0 keeps it one look-up of the key
-// for each.
+// ownRowsSQL returns customers' own counters. The parameters $1–$2 are shard and customer. OFFSET 0 keeps the plan
+// at one lookup of the key for each customer.
 const ownRowsSQL = `
 SELECT i.customer, c.meter, c.at, c.version, c.change, array_send(c.state), array_send(c.departed)
 FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
 LATERAL (SELECT meter, at, version, change, state, departed FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND attribute = '' OFFSET 0) c`
 
-// Unraised are targets of customers' own counters that may have reached a threshold which nobody has
-// raised, at now, µs. The rows are not locked: whoever raises it asks again. targets is as CleanerOptions has
-// it.
+// Unraised returns targets of customers' own counters that may have reached a threshold that has not been raised
+// at now, µs. The rows are not locked, so whoever raises a threshold must check it again. For targets see
+// CleanerOptions.
 func Unraised(ctx context.Context, pool *pgxpool.Pool, customers []int64, now int64,
 	targets func(context.Context, []model.CounterKey) ([]*model.Target, error),
 ) (all []*model.Target, err error) {
@@ -118,7 +121,7 @@ func Unraised(ctx context.Context, pool *pgxpool.Pool, customers []int64, now in
 			continue
 		}
 		_, held := model.Unmarked(rows[i].State)
-		again := held != 0 || t.Level || t.Uncounted(rows[i].State) || t.Check("", &rows[i]) != nil // a worker knows more of it
+		again := held != 0 || t.Level || t.Uncounted(rows[i].State) || t.Check("", &rows[i]) != nil // only a worker knows more
 		if !again {
 			t.Settle(0, &rows[i], max(t.Instant(now), rows[i].At))
 			_, again = t.Raise(&rows[i], max(t.Instant(now), rows[i].At), 0)

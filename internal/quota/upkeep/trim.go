@@ -12,27 +12,27 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// keepRefusals is how long rows of refusals are kept, µs.
+// keepRefusals is the time for which rows of refusals are kept, µs.
 const keepRefusals = int64(30 * 24 * 3600e6)
 
 const (
-	// trimKeys is how many customers and meters a step looks at, and trimRows how many rows it
-	// deletes at most.
+	// trimKeys is the maximum number of customers and meters that a step reads, and trimRows is the maximum number
+	// of rows that it deletes.
 	trimKeys = 500
 	trimRows = 2000
 )
 
-// Trimmer deletes rows of refusals that are older than 30 days. It walks their customers and
-// meters in the order of the key, some in each step, and looks at nothing else of them.
+// Trimmer deletes rows of refusals that are older than 30 days. It walks the customers and meters of these rows in
+// the order of the key, some in each step, and reads no other rows.
 //
-// All nodes may run one, on the same database.
+// All nodes may run a Trimmer on the same database.
 type Trimmer struct {
 	pool   *pgxpool.Pool
 	now    func(context.Context) (int64, error)
 	usable func() bool
 	log    *slog.Logger
 	shard  int16
-	after  trimmed       // of the shard
+	after  trimmed       // the position in the shard
 	limit  time.Duration // stepLimit
 }
 
@@ -42,8 +42,8 @@ type trimmed struct {
 	Meter    int32
 }
 
-// NewTrimmer returns a Trimmer, which does nothing while usable says that the database is out of
-// reach. now is the database's time, µs. Run runs it.
+// NewTrimmer returns a Trimmer, which does nothing while usable reports that the database is out of reach. now
+// returns the database's time, µs. Run runs the Trimmer.
 func NewTrimmer(pool *pgxpool.Pool, now func(context.Context) (int64, error), usable func() bool, log *slog.Logger) *Trimmer {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -52,7 +52,7 @@ func NewTrimmer(pool *pgxpool.Pool, now func(context.Context) (int64, error), us
 	return &Trimmer{pool: pool, now: now, usable: usable, log: log, shard: at, limit: stepLimit}
 }
 
-// Run deletes until ctx ends. An error is logged once until a step succeeds.
+// Run deletes rows until ctx ends. An error is logged once, until a step succeeds.
 func (t *Trimmer) Run(ctx context.Context) {
 	work := Repeated{Log: t.log, First: restPause, Fails: "old refusals cannot be deleted now", Works: "old refusals are deleted again"}
 	work.Do = func(ctx context.Context) error {
@@ -65,8 +65,9 @@ func (t *Trimmer) Run(ctx context.Context) {
 	work.Run(ctx)
 }
 
-// TrimKeysSQL finds the next customers and meters of a shard. It reads a row of each and not all:
-// each is looked for after the one before. $1 shard, $2–$3 where to go on, $4 how many.
+// TrimKeysSQL finds the next customers and meters of a shard. It reads one row for each customer and meter instead
+// of all rows, because it searches each key from the key before. The parameters are $1 the shard, $2–$3 the key
+// after which to continue, and $4 the number of keys.
 const TrimKeysSQL = `
 WITH RECURSIVE k AS (
 	(SELECT customer, meter, 1 AS n FROM refusals
@@ -79,8 +80,9 @@ WITH RECURSIVE k AS (
 )
 SELECT customer, meter FROM k`
 
-// TrimSQL deletes old rows of customers and meters. It waits for none that somebody writes. $1
-// shard, $2–$3 customers and meters, $4 the instant before which a row is old, $5 how many.
+// TrimSQL deletes old rows of customers and meters. It does not wait for rows that are being written. The
+// parameters are $1 the shard, $2–$3 customers and meters, $4 the instant before which a row is old, and $5 the
+// number of rows.
 const TrimSQL = `
 DELETE FROM refusals r USING (
 	SELECT $1::smallint AS shard, k.customer, k.meter, o.minute, o.limit_name
@@ -91,7 +93,7 @@ DELETE FROM refusals r USING (
 	LIMIT $5) old
 WHERE r.shard = ANY (ARRAY[old.shard]) AND r.customer = old.customer AND r.meter = old.meter AND r.minute = old.minute AND r.limit_name = old.limit_name`
 
-// step looks at the next customers and meters. more reports that some of their rows may be left.
+// step processes the next customers and meters. more reports that some of their old rows may be left.
 func (t *Trimmer) step(ctx context.Context) (more bool, err error) {
 	if !t.usable() {
 		return false, nil
@@ -117,7 +119,7 @@ func (t *Trimmer) step(ctx context.Context) (more bool, err error) {
 	}
 	done, err := t.pool.Exec(ctx, TrimSQL, t.shard, customers, meters, now-keepRefusals, trimRows)
 	if err != nil {
-		t.next() // so that nothing in it can hold up all the others
+		t.next() // so that an error in this shard cannot block all other shards
 		return false, err
 	}
 	switch {
@@ -131,5 +133,5 @@ func (t *Trimmer) step(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// next goes on with the next shard.
+// next continues with the next shard.
 func (t *Trimmer) next() { t.shard, t.after = (t.shard+1)%model.Shards, trimmed{} }

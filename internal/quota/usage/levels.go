@@ -10,15 +10,15 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Held is what a customer held of a level meter in a span: the integral over the span, in units · µs,
-// the most that was held at any instant, and what was held last. What was held just before the span
-// counts for the peak only if nothing changed at its start. What is held now is taken as held on.
+// Held describes a customer's level of a level meter in a span: the integral over the span in units · µs, the
+// peak, and the last level. The level just before the span counts for the peak only if the level does not change
+// at the start of the span. The present level counts as if it stayed.
 type Held struct {
 	Integral   *big.Int
 	Peak, Last int64
 }
 
-// $1–$5 the spans.
+// The parameters $1–$5 are the spans.
 const heldSQL = `
 SELECT (coalesce(l.integral + l.level::numeric * (i.end_at - l.at), 0) - coalesce(f.integral + f.level::numeric * (i.start_at - f.at), 0))::text,
        greatest(m.peak, CASE WHEN m.first IS DISTINCT FROM i.start_at THEN f.level END, 0), coalesce(l.level, 0)
@@ -37,7 +37,7 @@ LEFT JOIN LATERAL (
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND at >= i.start_at AND at < i.end_at) m ON true
 ORDER BY i.n`
 
-// Levels reads what was held in spans of level meters, in their order. All of it is of one snapshot.
+// Levels reads the levels of spans of level meters, in their order and in one snapshot.
 func Levels(ctx context.Context, q Querier, spans []Span) ([]Held, error) {
 	columns := columnsOf(spans)
 	rows, _ := q.Query(ctx, heldSQL, columns.shards, columns.customers, columns.meters, columns.starts, columns.ends)

@@ -1,6 +1,6 @@
-// Package usage is what billing and plans need of the hot tables, by customer, meter and hours: what
-// was used, which adjustments there are, and the marks on counters where a billing period ends. Its
-// statements name hot tables only. What the answers mean for an invoice it does not know.
+// Package usage provides billing and plans with the data of the hot tables by customer, meter and hours: usage,
+// adjustments, and the marks on counters at the end of a billing period. Its statements name hot tables only.
+// The package does not know the meaning of the data for an invoice.
 package usage
 
 import (
@@ -14,57 +14,58 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Querier is a pool, or a transaction.
+// Querier is a pool or a transaction.
 type Querier interface {
 	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
 }
 
-// Span names the usage of one meter: its hours that start in [Start, End), µs.
+// Span is the usage of one meter in the hours that start in [Start, End), µs.
 type Span struct {
 	Customer   int64
 	Meter      int32
 	Start, End int64
 }
 
-// Key names an adjustment, within its customer and meter.
+// Key identifies an adjustment within its customer and meter.
 type Key struct {
 	Hour int64 // that it concerns, by its start, µs
 	ID   [16]byte
 }
 
-// Adjustment is a correction of an hour's usage. At is when it was made, µs.
+// Adjustment is a correction of an hour's usage. At is the instant of the adjustment, µs.
 type Adjustment struct {
 	Key
 	At, Cost int64
 	Reason   string
 }
 
-// ScanAdjustment reads a row of hour, at, cost, reason and id.
+// ScanAdjustment scans a row with the columns hour, at, cost, reason and id.
 func ScanAdjustment(row pgx.CollectableRow) (a Adjustment, err error) {
 	return a, row.Scan(&a.Hour, &a.At, &a.Cost, &a.Reason, &a.ID)
 }
 
-// Hour is what hits were admitted in an hour, by its start, µs.
+// Hour contains the admitted units of an hour, which is identified by its start, µs.
 type Hour struct{ Start, Admitted int64 }
 
-// Sum is what a span holds: all its units, and which adjustments are among them.
+// Sum contains the units of a span and the adjustments that are included in them.
 type Sum struct {
 	Units       int64
 	Adjustments []Adjustment
 }
 
-// PeriodUnits is the SQL of the units that a customer used of a meter in a billing period. u is
-// the sum (units) and the largest (fullest) of its finished hours, c.units the running hour if it
-// is of the period, a.cost the sum of its adjustments. Each may be null.
+// PeriodUnits is the SQL expression of the units that a customer used of a meter in a billing period. u has the
+// sum (units) and the maximum (fullest) of the finished hours, c.units is the running hour if it belongs to the
+// period, and a.cost is the sum of the adjustments. Each of them may be null.
 //
-// A sum stops at 2⁶³−1, as counters do. An hour that is full makes its sum full, whatever was taken
-// off by adjustments: nobody knows how many units it stands for.
+// A sum stops at 2⁶³−1, as counters do. If an hour is full, its sum is full, too, whatever adjustments
+// subtracted, because the true number of units of a full hour is unknown.
 const PeriodUnits = `CASE WHEN 9223372036854775807 IN (u.fullest, c.units) THEN 9223372036854775807
 		ELSE least(9223372036854775807, greatest(-9223372036854775807,
 			coalesce(u.units, 0) + coalesce(c.units, 0) + coalesce(a.cost, 0))) END::bigint`
 
-// One statement, one snapshot: an hour that is being moved counts once. $1–$5 the spans; $6–$7
-// enclose them, so that PostgreSQL leaves out all other months before it opens them.
+// Because this is one statement, it reads one snapshot, and an hour that is being moved counts once. The
+// parameters are $1–$5 the spans, and $6–$7 the range that encloses all spans, by which PostgreSQL skips all
+// other months.
 const sumsSQL = `
 SELECT ` + PeriodUnits + `, a.hours, a.keys, a.costs, a.ats, a.reasons
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
@@ -85,8 +86,7 @@ LEFT JOIN LATERAL (
 	  AND a.hour >= $6 AND a.hour < $7) a ON true
 ORDER BY i.n`
 
-// Sums reads what spans hold, in their order: usage, adjustments, and the running hour. All of it is
-// of one snapshot.
+// Sums reads the usage, the adjustments and the running hour of spans, in their order and in one snapshot.
 func Sums(ctx context.Context, q Querier, spans []Span) ([]Sum, error) {
 	c := columnsOf(spans)
 	from, to := model.Enclose(c.starts, c.ends)
@@ -103,8 +103,7 @@ func Sums(ctx context.Context, q Querier, spans []Span) ([]Sum, error) {
 	})
 }
 
-// Before is what there would be without some of the adjustments. It stops at 2⁶³−1, on both
-// sides of 0.
+// Before returns the sum without some of its adjustments. The result stops at 2⁶³−1 and at −(2⁶³−1).
 func (s *Sum) Before(left []Adjustment) int64 {
 	units := big.NewInt(s.Units)
 	for _, a := range left {
@@ -126,8 +125,7 @@ SELECT hour, least(9223372036854775807, sum(admitted))::bigint FROM (
 	SELECT hour, units FROM counters WHERE shard = $1 AND customer = $2 AND meter = $3 AND attribute = '' AND hour >= $4 AND hour < $5) h
 WHERE admitted <> 0 AND hour > $6 GROUP BY hour ORDER BY hour LIMIT $7`
 
-// Hours reads the hours of a span in which something was used, ascending: at most limit of those
-// after one.
+// Hours reads at most limit hours of a span with usage, ascending and after a given hour.
 func Hours(ctx context.Context, q Querier, s Span, after int64, limit int) ([]Hour, error) {
 	rows, _ := q.Query(ctx, hoursSQL, model.Shard(s.Customer), s.Customer, s.Meter, s.Start, s.End, after, limit)
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Hour])
@@ -138,8 +136,8 @@ SELECT hour, at, cost, reason, key FROM adjustments
 WHERE shard = $1 AND customer = $2 AND meter = $3 AND hour >= $4 AND hour < $5
   AND (hour, at, key) > ($6, $7, $8::uuid) ORDER BY hour, at, key LIMIT $9`
 
-// Adjustments reads adjustments of a span, in the order of their hours, instants and ids: at most
-// limit of those after one. id is a UUID.
+// Adjustments reads at most limit adjustments of a span after a given one, in the order of their hours, instants
+// and ids. id is a UUID.
 func Adjustments(ctx context.Context, q Querier, s Span, hour, at int64, id string, limit int) ([]Adjustment, error) {
 	rows, _ := q.Query(ctx, adjustmentsSQL, model.Shard(s.Customer), s.Customer, s.Meter, s.Start, s.End, hour, at, id, limit)
 	return pgx.CollectRows(rows, ScanAdjustment)
@@ -155,14 +153,14 @@ SELECT EXISTS (
 		UNION ALL SELECT FROM levels l WHERE l.shard = $1 AND l.customer = $2 AND l.meter = m.meter AND l.at >= $4
 		OFFSET 0) used)`
 
-// Any reports whether a customer used one of the meters since an instant, had it adjusted, or held
-// something of it.
+// Any reports whether a customer used one of the meters since an instant, had its usage adjusted, or held a
+// level.
 func Any(ctx context.Context, q Querier, customer int64, meters []int32, since int64) (bool, error) {
 	rows, _ := q.Query(ctx, anySQL, model.Shard(customer), customer, meters, since)
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 }
 
-// Archived is the own counter of an archived customer, which has no target, and its newest change.
+// Archived is the own counter of an archived customer, which has no target, with its newest change.
 type Archived struct {
 	Customer, Change int64
 	Meter            int32
@@ -175,12 +173,12 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[]) AS w (sha
 ORDER BY shard, customer, meter
 ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET change = greatest(c.change, excluded.change)`
 
-// FenceArchived is the fence of customers that are archived. A charge that was judged before the
-// archiving and arrives now finds a row of a newer change. So it is judged again, and finds nobody.
-// Rows that were there then are marked by the archiving itself. Rows of other meters that have a
-// price by now are made here, or a late first charge could make them after the invoice.
+// FenceArchived is the fence of archived customers. A charge that was judged before the archiving and arrives
+// afterwards finds a row of a newer change. The charge is therefore judged again and finds no customer. The
+// archiving itself marks the rows that exist at that time. FenceArchived creates the rows of other meters that
+// have a price by now, because a late first charge could otherwise create a row after the invoice.
 //
-// pool makes it a transaction of its own: a worker's that waits for these rows may be the one whose
+// pool runs this in a separate transaction, because the worker that waits for these rows may be the worker whose
 // fence the caller waits for.
 func FenceArchived(ctx context.Context, pool Execer, all []Archived) error {
 	if len(all) == 0 {

@@ -88,7 +88,7 @@ var pages = []struct {
 	{"GET /admin/plans/{key}/versions", page.Staff, (*visit).planVersions},
 }
 
-// Add adds the pages to a site.
+// Add adds the admin pages to a site.
 func Add(site *page.Site) {
 	for _, p := range pages {
 		site.Add(p.pattern, p.who, func(v *page.Visit) (*page.View, error) { return p.show(&visit{v}) })

@@ -147,7 +147,7 @@ func (v *visit) openPortal() (*page.View, error) {
 	return &page.View{To: made.URL}, err
 }
 
-// customerUsage shows a customer's usage as the customer sees it.
+// customerUsage shows a customer's usage as the customer sees it in the portal.
 func (v *visit) customerUsage() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {

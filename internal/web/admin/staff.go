@@ -20,7 +20,7 @@ type staffPage struct {
 	Done     string // text about the form that led to this page
 	Secret   *secret
 	Search   *search
-	Actions  []*form // buttons beside the title
+	Actions  []*form // buttons beside the page's title
 	Usage    *parts.UsageData
 	Sections []section
 }

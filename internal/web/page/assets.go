@@ -89,7 +89,7 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Type", file.mediaType)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // a logo opened by itself
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // for logos opened directly
 	h.Set("Vary", "Accept-Encoding")
 	body := file.body
 	if file.zipped != nil && takesGzip(r) {

@@ -48,7 +48,7 @@ type Message struct {
 	Status      int
 	Title, Text string
 	Link        *Link
-	Again       bool // there is a link to the same page
+	Again       bool // the message offers a link to the same page
 }
 
 // Link is a link to a further page.
@@ -307,7 +307,7 @@ func policy(ancestors string) string {
 	return "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + ancestors
 }
 
-// Protect sets the headers of every page.
+// Protect sets the security headers of a page.
 func Protect(h http.Header, ancestors string) {
 	h.Set("Content-Security-Policy", policy(ancestors))
 	h.Set("Referrer-Policy", "no-referrer")

@@ -125,7 +125,7 @@ func (s *Site) Open(w http.ResponseWriter, r *http.Request, kind *scs.SessionMan
 	return nil
 }
 
-// End deletes the session, and its cookie.
+// End deletes the session and its cookie.
 func (e *Session) End(w http.ResponseWriter) error {
 	err := e.Kind.Destroy(e.Ctx)
 	if err == nil {

@@ -31,7 +31,7 @@ type Visit struct {
 	about   *client.Customer
 	Zone    *time.Location // timezone of all times on the page: the customer's, or UTC
 	mu      sync.Mutex
-	kept    map[string]any // see askOnce
+	kept    map[string]any // cache of askOnce
 
 	RequestID string // id that the response has already; empty if there is none
 

@@ -11,19 +11,20 @@ import (
 	"quotad/internal/web/words"
 )
 
-// AlgorithmWords contains the texts of pages about the limits of an algorithm.
+// AlgorithmWords contains the texts of an algorithm's limits on pages, and the functions that compute when units
+// return and when a limit runs out.
 type AlgorithmWords struct {
-	Says func(l *model.Limit) string // description in the playground; nil if the playground does not compare the algorithm
+	Says func(l *model.Limit) string // text in the playground; nil if the playground does not compare the algorithm
 	rule func(units string, l *client.QuotaLimit, spec *client.Limit) string
 
-	gone   string // how units become available that do not replenish by waiting; "" if they do, see resets
+	gone   string // when units return that do not return with time; if empty, resets applies
 	resets func(c *Card, l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location)
 
 	pace paceBy
 	ends func(p speed, l *client.QuotaLimit, now time.Time) (time.Time, bool) // see speed.ends
 }
 
-// algorithms contains the texts of each algorithm.
+// algorithms maps each algorithm to its texts.
 var algorithms = map[model.Algorithm]AlgorithmWords{
 	model.FixedWindow: {
 		rule: fixedRule, pace: byWindow, ends: speed.beforeReset,
@@ -67,10 +68,10 @@ var algorithms = map[model.Algorithm]AlgorithmWords{
 	},
 }
 
-// AlgorithmOf returns the texts of an algorithm by its name in JSON.
+// AlgorithmOf returns the texts of the algorithm with the given JSON name.
 func AlgorithmOf(name string) AlgorithmWords { return algorithms[model.AlgorithmNamed(name)] }
 
-// Rule returns the description of a limit in words.
+// Rule describes a limit in words.
 func Rule(l *client.QuotaLimit, spec *client.Limit) string {
 	return AlgorithmOf(l.Algorithm).rule(words.Short(l.Limit), l, spec)
 }
@@ -98,21 +99,21 @@ func slidingRule(units string, _ *client.QuotaLimit, spec *client.Limit) string 
 	return fmt.Sprintf("%s in any %s", units, length(spec.Window))
 }
 
-// sliding adds the instants at which units replenish that each count for a window.
+// sliding adds facts about the return of units to a card, for limits in which each unit counts for one window.
 func (c *Card) sliding(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	c.fact("Comes back", "as "+words.Plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
 	c.fact("All back", words.When(*l.ResetAt, now, zone))
 	c.At, c.Slides = *l.ResetAt, true
 }
 
-// refilling adds the instant at which a token bucket receives its next unit. The missing units are refilled
-// evenly until the reset.
+// refilling adds facts about the refill of a token bucket to a card. The missing units return evenly until the
+// reset.
 func (c *Card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	reset := *l.ResetAt
 	window, err := model.ParseDuration(spec.Window)
 	if err == nil && l.Limit > 0 {
 		left := reset.Sub(now).Microseconds()
-		missing := words.MulDiv(left, l.Limit, window) // whole units that are refilled after the next one
+		missing := words.MulDiv(left, l.Limit, window) // whole units that return after the next unit
 		next := reset.Add(-time.Duration(words.MulDiv(missing, window, l.Limit)) * time.Microsecond)
 		if every := window / l.Limit; every >= time.Second.Microseconds() {
 			if !next.After(now) {
@@ -141,7 +142,8 @@ func (c *Card) changes(at time.Time) {
 	}
 }
 
-// every returns "a day" or "every 15 minutes". one is the word before a single unit.
+// every returns a window as a text such as "a day" or "every 15 minutes". one is the word before a single unit,
+// such as "a".
 func every(window, one string) string {
 	n, unit := unitsOf(window)
 	switch {
@@ -155,7 +157,7 @@ func every(window, one string) string {
 	return fmt.Sprintf("every %d %s", n, words.Plural(n, unit))
 }
 
-// length returns "hour" or "15 minutes".
+// length returns a window as a text such as "hour" or "15 minutes".
 func length(window string) string {
 	n, unit := unitsOf(window)
 	if n == 1 {
@@ -164,7 +166,7 @@ func length(window string) string {
 	return fmt.Sprintf("%d %s", n, words.Plural(n, unit))
 }
 
-// aged returns "an hour", "a minute" or "15 minutes".
+// aged returns a window as a text such as "an hour", "a minute" or "15 minutes".
 func aged(window string) string {
 	switch text := length(window); text {
 	case "hour":
@@ -176,8 +178,8 @@ func aged(window string) string {
 	}
 }
 
-// unitsOf splits a plan's duration into number and unit: "15m" becomes 15 and minute. 60 minutes, for example,
-// become 1 hour.
+// unitsOf splits a plan's duration into number and unit: "15m" becomes 15 and minute. It converts to the largest
+// unit in which the number is whole, so "60m" becomes 1 and hour.
 func unitsOf(window string) (n int64, unit string) {
 	text := strings.TrimLeft(window, "0123456789")
 	_, _ = fmt.Sscan(strings.TrimSuffix(window, text), &n)

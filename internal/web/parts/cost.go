@@ -10,23 +10,23 @@ import (
 	"quotad/internal/web/words"
 )
 
-// CostData contains the present and the projected cost of the running billing period.
+// CostData contains the cost of the running billing period so far, and its projected cost.
 type CostData struct {
 	Period    string
 	Due       string
-	Projected string // amount due if the pace stays the same; empty without a projection
+	Projected string // amount due at the present pace, or empty without a projection
 	Lines     []CostLine
-	Totals    []CostLine // totals below the lines
+	Totals    []CostLine // taxes and credits, shown below the lines
 	Total     CostLine
 	Free      bool // the customer is not billed
 	UntilDay  string
 }
 
-// CostLine contains a present amount, and a projected amount if there is a projection.
+// A CostLine is an invoice line with the amount so far and, if there is a projection, the projected amount.
 type CostLine struct{ Name, How, Amount, Projected string }
 
-// CostOf requests the invoice of the running period. If there is none, the customer is not billed. A projection
-// needs the limits, so the invoice is shown without a projection if the limits cannot be read.
+// CostOf queries the invoice of the running period. If there is none, the customer is not billed. A projection
+// needs the limits. If the limits cannot be read, CostOf returns the cost without a projection.
 func CostOf(v *page.Visit) (*CostData, error) {
 	i, err := v.API.Upcoming(v.Ctx(), v.Key, url.Values{"projection": {"true"}})
 	if problem, asked := page.ProblemOf(err); asked && problem.Status >= http.StatusInternalServerError {
@@ -48,7 +48,7 @@ func CostOf(v *page.Visit) (*CostData, error) {
 		Lines: due.lines(i.Lines, p.Lines), Total: due.line("Due so far", "", i.AmountDueMinor, p.AmountDueMinor),
 	}
 	data.Due, data.Projected = data.Total.Amount, data.Total.Projected
-	for n, t := range i.Taxes { // both invoices have the same rates in the same order
+	for n, t := range i.Taxes { // the projection has the same rates in the same order
 		data.Totals = append(data.Totals, due.line(t.Name, t.Percent+" %", t.TaxMinor, p.Taxes[n].TaxMinor))
 	}
 	if i.CreditsMinor != 0 || p.CreditsMinor != 0 {
@@ -57,7 +57,7 @@ func CostOf(v *page.Visit) (*CostData, error) {
 	return data, nil
 }
 
-// pricing formats present amounts together with projected amounts.
+// pricing formats amounts so far together with the projected amounts.
 type pricing struct {
 	currency  string
 	projected bool
@@ -71,8 +71,8 @@ func (p pricing) line(name, how string, soFar, projected int64) CostLine {
 	return l
 }
 
-// lines returns the lines of two invoices of one period side by side. Both invoices have the same order. They
-// omit lines of 0, except for usage.
+// lines merges the lines of two invoices of one period. Both invoices list their lines in the same order. Except
+// for usage, an invoice omits lines of 0.
 func (p pricing) lines(soFar, projected []client.Line) (all []CostLine) {
 	add := func(l *client.Line, soFar, projected int64) {
 		name, how := wordsOf(l)
@@ -101,7 +101,7 @@ func (p pricing) lines(soFar, projected []client.Line) (all []CostLine) {
 	return all
 }
 
-// isAs reports whether two lines concern the same item, whatever their quantities.
+// isAs reports whether two lines charge for the same item and period, in whatever quantity.
 func isAs(l, other *client.Line) bool {
 	if l.Kind != other.Kind || !l.From.Equal(other.From) || !l.To.Equal(other.To) {
 		return false
@@ -112,13 +112,13 @@ func isAs(l, other *client.Line) bool {
 	return l.Description == other.Description
 }
 
-// LineOf returns a line of one invoice in words.
+// LineOf describes a line of a single invoice in words.
 func LineOf(l *client.Line, currency string) CostLine {
 	name, how := wordsOf(l)
 	return pricing{currency: currency}.line(name, how, l.AmountMinor, 0)
 }
 
-// wordsOf returns the name and the calculation of an invoice line in words.
+// wordsOf returns the name of an invoice line and the explanation of its amount.
 func wordsOf(l *client.Line) (name, how string) {
 	name, how, _ = strings.Cut(l.Description, ": ")
 	if l.Kind == "usage" {

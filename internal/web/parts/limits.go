@@ -15,14 +15,14 @@ import (
 	"quotad/internal/web/words"
 )
 
-// Card is a limit in the form that a customer reads.
+// A Card is a limit as a page shows it to a customer.
 type Card struct {
 	ID    string
-	Name  string // name of the limit
-	Title string // title of the meter
+	Name  string // the limit's name
+	Title string // the meter's name
 	Chip  *Chip
-	Rule  string // description in words
-	Note  string // note that replaces the numbers
+	Rule  string // the limit in words
+	Note  string // text shown instead of numbers
 	Unit  string // unit of the remaining quota
 	Left  int64
 	Used  int64
@@ -35,25 +35,25 @@ type Card struct {
 	meter      string
 	mode       string
 	concurrent bool      // the limit counts only units in flight
-	inFlight   int64     // units in open reservations that the limit counts
-	At         time.Time // next change without an event; zero if there is none
+	inFlight   int64     // counted units that open reservations hold
+	At         time.Time // when the card changes by itself, or zero if it does not
 	Slides     bool      // the card changes continuously
 }
 
-// Chip is a coloured mark with a text.
+// A Chip is a small coloured label.
 type Chip struct{ Class, Text string }
 
-// Fact is a line below a card's numbers. At is the instant to which Text counts down, and Every is the interval
-// in milliseconds until the next such instant.
+// A Fact is a line below a card's numbers. If Text is a countdown, At is the countdown's target. If Every is not
+// 0, the countdown starts again for every further target, which is Every milliseconds later.
 type Fact struct {
 	Term, Text, At string
 	Every          int64
 }
 
-// per describes a limit per attribute: the attribute, and the value whose bucket is shown.
+// per is the attribute for whose values a limit has separate counters, and the value whose counter is shown.
 type per struct{ Attribute, Field, Value string }
 
-// cardsOf returns the cards of all limits that a customer may see, the fullest limit first.
+// cardsOf returns the cards of all limits that the visitor may see, the fullest limit first.
 func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.MeterNames) []Card {
 	specs := map[string]client.Limit{}
 	for _, s := range plan.Limits {
@@ -63,10 +63,10 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 	for i := range q.Limits {
 		l := &q.Limits[i]
 		if l.Mode == "shadow" && v.Customer != nil {
-			continue // a shadow limit is a test of the operator and refuses nobody
+			continue // customers do not see shadow limits, which refuse nothing
 		}
 		spec, ok := specs[l.Name]
-		if !ok { // the plan changed between the two responses
+		if !ok { // the plan changed between the two API requests
 			spec.Spec = client.Spec{Name: l.Name, Algorithm: l.Algorithm, Mode: l.Mode}
 			if l.Window != nil {
 				spec.Window = *l.Window
@@ -78,7 +78,7 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 		if l.Name == model.CapName {
 			c.capped(q)
 		}
-		if v.Customer == nil { // staff identify limits by name
+		if v.Customer == nil { // staff pages show the limit's name
 			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
 		}
 		all = append(all, c)
@@ -87,10 +87,11 @@ func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.Mete
 	return all
 }
 
-// anchor converts a name into an HTML id.
+// anchor returns a limit's name as an HTML id.
 func anchor(name string) string { return "limit-" + url.PathEscape(name) }
 
-// share returns the used share of a limit in thousandths. Cards without numbers are sorted last.
+// share returns the used part of a limit in thousandths. A card without numbers returns −1 and is therefore
+// sorted last.
 func (c *Card) share() int64 {
 	if !c.Shown {
 		return -1
@@ -101,15 +102,15 @@ func (c *Card) share() int64 {
 	return words.MulDiv(max(0, c.Used), 1000, c.Of)
 }
 
-// fill adds the description and the state of a limit in words.
+// fill sets the card's description of the limit and of its usage.
 func (c *Card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
 	algorithm := model.AlgorithmNamed(l.Algorithm)
 	c.Rule = Rule(l, spec)
 	c.Left, c.Used, c.Of, c.Shown = l.Remaining, l.Used, l.Limit, true
 	if algorithm.Refills() {
-		c.Of = l.Used + l.Remaining // capacity of the bucket
+		c.Of = l.Used + l.Remaining // the bucket's capacity
 	}
-	if l.Mode == "shadow" { // always marked, because it refuses nothing
+	if l.Mode == "shadow" { // always marked, because a shadow limit refuses nothing
 		c.Chip = &Chip{"accent", "Shadow"}
 	}
 	if spec.Per != "" {
@@ -135,12 +136,12 @@ func (c *Card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now
 	default:
 		c.fact("Beyond it", "refused")
 	}
-	if c.concurrent || c.inFlight > 0 { // its reservations are listed below
+	if c.concurrent || c.inFlight > 0 { // the card lists the reservations below
 		c.fact("In flight", words.Number(c.inFlight))
 	}
 }
 
-// capped adds the amount of money of a cap.
+// capped adds the amount of a cap in money to the card.
 func (c *Card) capped(q *client.Quota) {
 	for i := range q.Meters {
 		m := &q.Meters[i]
@@ -156,7 +157,7 @@ func (c *Card) capped(q *client.Quota) {
 	}
 }
 
-// closed adds the effect of a limit of 0.
+// closed describes the effect of a limit of 0.
 func (c *Card) closed(l *client.QuotaLimit, beyond string) {
 	switch l.Mode {
 	case "soft":
@@ -187,7 +188,7 @@ func chipOf(c *Card, l *client.QuotaLimit) *Chip {
 	return nil
 }
 
-// comesBack adds the instant at which units are available again.
+// comesBack adds a fact about the return of units to the card.
 func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
 	switch said := AlgorithmOf(l.Algorithm); {
 	case said.gone != "":
@@ -201,7 +202,7 @@ func (c *Card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit
 	}
 }
 
-// beyond returns the consequence of exceeding a soft limit.
+// beyond describes what happens to units above a soft limit.
 func beyond(plan *client.Plan, meter string) string {
 	for _, p := range plan.Prices {
 		if p.Meter == meter && p.Model == "per_unit" && p.UnitPrice != nil {
@@ -214,22 +215,22 @@ func beyond(plan *client.Plan, meter string) string {
 const (
 	// openOnCard is the number of open reservations on a card.
 	openOnCard = 5
-	// openLists is the maximum number of reservation lists that a page requests, because a plan can have a
-	// hundred limits.
+	// openLists is the number of reservation lists that one page queries, because a plan can have a hundred
+	// limits.
 	openLists = 10
 )
 
 // openData contains the open reservations of a card's meter, in the order of their expiry.
 type openData struct {
 	Rows []OpenRow
-	More string // number of further reservations; empty if there are none
+	More string // number of further reservations as text, or empty
 }
 
-// OpenRow is one open reservation. Ends counts down to the instant At.
+// An OpenRow is one open reservation. At is the target instant of the countdown Ends.
 type OpenRow struct{ Text, Ends, At string }
 
-// addOpen adds open reservations to the cards of limits with units in flight. If a list cannot be read, only the
-// number is shown.
+// addOpen adds the open reservations to the cards of limits that have units in flight. If a list cannot be read,
+// the card shows only the number of units.
 func (s *Standing) addOpen(v *page.Visit) {
 	asked := map[string]*client.List[client.OpenReservation]{}
 	for i := range s.cards {
@@ -257,8 +258,8 @@ func (s *Standing) addOpen(v *page.Visit) {
 	}
 }
 
-// show adds open reservations to a card. A concurrency limit counts all reservations, so the card can also show
-// the units in reservations that are not listed. Other limits count only the reservations of their window.
+// show adds open reservations to a card. A concurrency limit counts all open reservations, so show also computes
+// the number of units in hidden reservations. Other limits count only the reservations of their window.
 func (c *Card) show(list *client.List[client.OpenReservation], now time.Time) {
 	unit := cmp.Or(c.Unit, "unit")
 	rest := c.inFlight

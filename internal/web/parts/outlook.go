@@ -13,30 +13,30 @@ import (
 	"quotad/internal/web/words"
 )
 
-// Outlook is a forecast of the limit that will be exhausted first, and of the time, at the present pace.
+// An Outlook is a forecast, in words, of which limits run out first at the present pace.
 type Outlook struct {
 	Parts []phrase
-	By    string // basis of the pace
+	By    string // explanation of how the pace was measured
 }
 
-// phrase is a part of a sentence.
+// A phrase is a part of a sentence.
 type phrase struct {
 	Text   string
 	Strong bool
 }
 
-// leastPace is the minimum duration of usage from which a pace can be computed.
+// leastPace is the minimum time of usage from which a pace is computed.
 const leastPace = 10 * time.Minute
 
-// ending is the instant at which a limit will be exhausted.
+// An ending is the instant at which a limit runs out.
 type ending struct {
 	card *Card
 	at   time.Time
 	by   string
-	over bool // the limit is exhausted
+	over bool // the limit has already run out
 }
 
-// Outlook makes a forecast from the usage so far. It returns nil if no forecast is possible.
+// Outlook returns a forecast based on the usage so far, or nil if no forecast is possible.
 func (s *Standing) Outlook(v *page.Visit) *Outlook {
 	now := s.Quota.At
 	var all []ending
@@ -126,22 +126,22 @@ func sentence(all []ending, now time.Time, zone *time.Location) *Outlook {
 	return o
 }
 
-// speed is a number of units per time.
+// A speed is a number of units in a time span.
 type speed struct {
 	units, micros int64
 	by            string
 }
 
-// paceBy is the basis on which the pace of a limit's meter is computed.
+// paceBy is the time span in which the pace of a limit's meter is measured.
 type paceBy int8
 
 const (
 	notPaced   paceBy = iota
-	byWindow          // the current window, for limits whose windows start at zero
-	byLastHour        // the last hour, for sliding windows
+	byWindow          // the current window, because each window starts from zero
+	byLastHour        // the last hour, for sliding windows and token buckets
 )
 
-// pace returns the pace at which a limit's meter is used.
+// pace returns the speed at which a limit's meter is used. It reports false if there is too little usage.
 func (s *Standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
 	now := s.Quota.At
 	switch AlgorithmOf(l.Algorithm).pace {
@@ -159,7 +159,7 @@ func (s *Standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
 	return speed{}, false
 }
 
-// lastHour returns the pace of the running hour, together with the previous hour if that hour has usage.
+// lastHour returns the pace of the running hour, or of the last two hours if the hour before was also used.
 func lastHour(v *page.Visit, meter string, now time.Time) (speed, bool) {
 	from := now.Truncate(time.Hour).Add(-time.Hour)
 	used, err := v.API.Usage(v.Ctx(), v.Key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
@@ -179,7 +179,8 @@ func lastHour(v *page.Visit, meter string, now time.Time) (speed, bool) {
 	return speed{units, since.Microseconds(), "your last hour"}, since >= leastPace && units > 0
 }
 
-// ends returns the instant at which a limit is exhausted at a pace, if that happens before units replenish.
+// ends returns the instant at which a limit runs out at a pace. It reports false if the limit's units return
+// earlier.
 func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	if p.units <= 0 || p.micros <= 0 || l.Window == nil {
 		return time.Time{}, false
@@ -187,7 +188,8 @@ func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	return AlgorithmOf(l.Algorithm).ends(p, l, now)
 }
 
-// lasts returns the instant at which units are used up while lost units replenish.
+// lasts returns the instant at which units are used up. lost is the number of units that return in the pace's
+// own time span.
 func (p speed) lasts(units, lost int64, now time.Time) time.Time {
 	micros := min(words.MulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))
 	return now.Add(time.Duration(micros) * time.Microsecond)

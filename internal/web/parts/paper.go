@@ -11,11 +11,11 @@ import (
 	"quotad/internal/web/words"
 )
 
-// IsNote reports whether the invoice is a credit note.
+// IsNote reports whether an invoice is a credit note.
 func IsNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
 
-// PaidOn returns a text with the day on which an invoice was paid, or with the fact that credit notes covered
-// the open amount.
+// PaidOn returns, as text, the day on which an invoice was paid, or "Settled" if credit notes covered the whole
+// open amount.
 func PaidOn(i *client.Invoice, zone *time.Location) string {
 	if i.PaidAt == nil {
 		return "Settled"
@@ -28,7 +28,7 @@ func day(at time.Time, zone *time.Location) string { return at.In(zone).Format("
 // manyPayments is the maximum number of payments that a page lists. More payments are shown as one sum.
 const manyPayments = 12
 
-// Settled returns the credits, payments and credit notes that reduced an invoice's total.
+// Settled lists the deductions from an invoice's total: credits, payments and credit notes.
 func Settled(i *client.Invoice, zone *time.Location) (all []Fact) {
 	add := func(term string, minor int64) {
 		if minor != 0 {
@@ -58,7 +58,7 @@ func PaidBy(p *client.Payment) string {
 	return "Paid"
 }
 
-// Rest returns the rest of an invoice's total after these reductions, with its name.
+// Rest returns the remaining amount of an invoice after all deductions, with its label.
 func Rest(i *client.Invoice) Fact {
 	switch {
 	case IsNote(i):
@@ -71,8 +71,8 @@ func Rest(i *client.Invoice) Fact {
 	return Fact{Term: "Open", Text: words.Money(0, i.Currency)}
 }
 
-// PricesOf returns the calculation of a usage line's amount in the words of the document. Other lines have no
-// calculation.
+// PricesOf explains the amount of a usage line in the words of the invoice document. It returns nothing for
+// other lines.
 func PricesOf(l *client.Line, currency string) []string {
 	if l.Kind != "usage" {
 		return nil
@@ -96,8 +96,8 @@ func PricesOf(l *client.Line, currency string) []string {
 	return invoices.How(&line, currency)
 }
 
-// Paper serves a document of the invoice in the address. The printable page is displayed, and the other
-// documents are downloaded.
+// Paper returns a document of the invoice in the address. The browser shows the printable page and saves all
+// other formats.
 func Paper(v *page.Visit) (*page.View, error) {
 	name := v.R.PathValue("file")
 	id, ext, _ := strings.Cut(name, ".")

@@ -12,29 +12,29 @@ import (
 	"quotad/internal/web/words"
 )
 
-// This file contains the display of a play, whatever its limits are.
+// The following types and functions show the charts and results of a play on any page.
 
-// ShownPlay is the data that a page shows of a play.
+// A ShownPlay is the result of a play as a page shows it.
 type ShownPlay struct {
 	ID, Name, Says string
-	Chip           string // mark of the play
-	Admitted       int64  // hits
+	Chip           string // label beside the name
+	Admitted       int64  // number of admitted hits
 	Refused        int64
 	Beyond         string // effect of a limit that refuses nothing
-	Fullest        int64  // units
+	Fullest        int64  // units of the fullest window
 	FullestOf      string
-	Over           string // "high" or "bad", by the amount by which the fullest window exceeds the limit
+	Over           string // high or bad, by how far the fullest window exceeds the limit
 	Wait           string // longest wait
 	Refusal        string // text of a refusal
 	Last           string // result of the last hit
-	Bins           string // hits admitted and refused, by part of the play, for the script
+	Bins           string // admitted and refused hits in each part of the play, for the script
 	Chart          template.HTML
 }
 
-// bins is the number of parts of a play in which hits are counted.
+// bins is the number of equal parts of a play for which hits are counted.
 const bins = 120
 
-// ShowLimit returns the display of one limit of a play. name is the limit's name for people.
+// ShowLimit returns the result of one limit of a play. name is the limit's name for people.
 func ShowLimit(id, name string, r *play.Result, l *play.Limit) ShownPlay {
 	p := ShownPlay{
 		ID: id, Name: name, Admitted: r.Admitted.Hits, Refused: r.Refused.Hits, Fullest: l.Fullest.Units, FullestOf: Each(l.Window),
@@ -54,7 +54,7 @@ func ShowLimit(id, name string, r *play.Result, l *play.Limit) ShownPlay {
 		p.Wait = "never again"
 	}
 	admitted, refused := binned(r)
-	if l.Mode != model.Hard { // hits that other limits refuse are shown with those limits
+	if l.Mode != model.Hard { // other limits' refusals are shown with these limits
 		p.Beyond, p.Wait, refused = words.Number(l.Refused)+" beyond it, and admitted", "", [bins]int64{}
 	}
 	if l.Mode == model.Shadow {
@@ -69,11 +69,10 @@ func ShowLimit(id, name string, r *play.Result, l *play.Limit) ShownPlay {
 	return p
 }
 
-// allowed returns the number that people regard as the limit: the largest number of units that is admitted at
-// once.
+// allowed returns the number that people understand as the limit: the most units that are admitted at once.
 func allowed(l *model.Limit) int64 { return max(l.Limit, l.Burst) }
 
-// binned counts the hits of each part of a play.
+// binned counts the admitted and refused hits in each part of a play.
 func binned(r *play.Result) (admitted, refused [bins]int64) {
 	for i := range r.Hits {
 		h := &r.Hits[i]
@@ -96,10 +95,10 @@ const (
 	chartHeight = hitsBottom + 24
 )
 
-// chartOf draws the used units of a limit, and below them the hits with their results.
+// chartOf draws the units that count against a limit, and below them the admitted and refused hits.
 func chartOf(p *ShownPlay, r *play.Result, l *play.Limit, admitted, refused [bins]int64) template.HTML {
 	high := int64(1)
-	top := l.Capacity() // top of the line
+	top := l.Capacity() // height of the limit's line, in units
 	for _, level := range l.Level {
 		high = max(high, level)
 	}
@@ -120,7 +119,7 @@ func chartOf(p *ShownPlay, r *play.Result, l *play.Limit, admitted, refused [bin
 	return d.HTML()
 }
 
-// title returns a description of the chart in words.
+// title describes the chart in words.
 func (p *ShownPlay) title() string {
 	said := fmt.Sprintf("%s: %s hits admitted, %s", p.Name, words.Number(p.Admitted), cmp.Or(p.Beyond, words.Number(p.Refused)+" refused"))
 	if p.FullestOf != "" {
@@ -129,13 +128,13 @@ func (p *ShownPlay) title() string {
 	return said
 }
 
-// down returns the vertical position of a level in pixels, shifted by by.
+// down returns the vertical position of a level in pixels, moved down by the number of pixels in by.
 func down(level, high, by int64) string {
 	tenths := 10*(levelBottom+by) - words.MulDiv(level, 10*(levelBottom-levelTop), max(1, high))
 	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
 }
 
-// across returns the horizontal position of an instant in percent.
+// across returns the horizontal position of an instant, in percent.
 func across(at, length int64) string {
 	parts := words.MulDiv(max(0, min(at, length)), 10_000, max(1, length))
 	return fmt.Sprintf("%d.%02d%%", parts/100, parts%100)
@@ -164,7 +163,7 @@ func drawBand(d *words.Drawing, p *ShownPlay, r *play.Result, l *play.Limit) {
 		template.HTMLEscapeString(words.Short(l.Fullest.Units)), lasting(l.Window))
 }
 
-// drawTime draws a line for each window, and labels some of the lines with the time.
+// drawTime draws a line at the start of each window, and labels some of the lines with their time.
 func drawTime(d *words.Drawing, length, window int64) {
 	if window == 0 || window > length || length/window > play.MaxWindows {
 		window = max(1, length/4)
@@ -191,7 +190,7 @@ func drawTime(d *words.Drawing, length, window int64) {
 	}
 }
 
-// drawLevel draws the level in a separate, stretched coordinate system.
+// drawLevel draws the level in a separate coordinate system, which is stretched to the chart's width.
 func drawLevel(d *words.Drawing, level []int64, high int64) {
 	d.Add(`<svg x="0" y="%d" width="100%%" height="%d" viewBox="0 0 %d 1000" preserveAspectRatio="none">`, levelTop, levelBottom-levelTop, 10*play.Samples)
 	var line strings.Builder
@@ -207,7 +206,7 @@ func drawLevel(d *words.Drawing, level []int64, high int64) {
 	d.Add(`</svg>`)
 }
 
-// drawHits draws the hits of each part of a play, the refused ones on top.
+// drawHits draws the hits of each part of a play, with refused hits on top.
 func drawHits(d *words.Drawing, admitted, refused [bins]int64) {
 	most := int64(1)
 	for i := range bins {
@@ -232,7 +231,7 @@ func drawHits(d *words.Drawing, admitted, refused [bins]int64) {
 	}
 }
 
-// spans contains the lengths of time that have a word.
+// spans lists the time spans that have a word of their own.
 var spans = []struct {
 	us         int64
 	sign, word string
@@ -240,7 +239,7 @@ var spans = []struct {
 	{86400e6, "d", "day"}, {3600e6, "h", "hour"}, {60e6, "min", "minute"}, {1e6, "s", "second"}, {1e3, "ms", "millisecond"}, {1, "µs", "microsecond"},
 }
 
-// Each returns the name of a window as in "the fullest minute", or an empty string if the window has no name.
+// Each returns a window as the word in "the fullest minute". It returns an empty string if the window is 0.
 func Each(window int64) string {
 	for _, s := range spans {
 		if window == s.us {
@@ -253,7 +252,7 @@ func Each(window int64) string {
 	return lasting(window)
 }
 
-// lasting returns a duration in words, rounded up to its two largest units.
+// lasting formats a duration, rounded up, in its two largest units.
 func lasting(us int64) string {
 	for i, s := range spans {
 		if us < s.us && s.us > 1 {
@@ -274,7 +273,7 @@ func lasting(us int64) string {
 	return "0 s"
 }
 
-// Exactly returns an instant of a play in milliseconds, rounded up.
+// Exactly formats an instant of a play to the millisecond, rounded up.
 func Exactly(us int64) string {
 	ms := (us + 999) / 1000
 	switch minutes, seconds := ms/60_000, ms/1000%60; {
@@ -287,7 +286,7 @@ func Exactly(us int64) string {
 	}
 }
 
-// into returns an instant of a play in the form of the axis labels.
+// into formats an instant of a play for the chart's time axis.
 func into(at, length int64) string {
 	const second, minute, hour, day = int64(1e6), int64(60e6), int64(3600e6), int64(86400e6)
 	switch {

@@ -14,25 +14,25 @@ import (
 	"quotad/internal/web/words"
 )
 
-// Setup contains the settings in the playground's address.
+// Setup is the input of a play, read from the playground's address.
 type Setup struct {
-	Fields    map[string]string // fields in the form in which they were typed
+	Fields    map[string]string // the typed values
 	Wrong     map[string]string
 	Algorithm string
 	Traffic   play.Traffic
-	Limits    []*model.Limit // one limit for each algorithm; nil if there is a fault
+	Limits    []*model.Limit // one for each algorithm, or nil for an invalid setup
 }
 
-// playDefaults contains the defaults of fields that the address omits.
+// playDefaults are the values of fields that the address omits.
 var playDefaults = map[string]string{
 	"limit": "100", "window": "1m", "capacity": "", "algorithm": "sliding_window",
 	"pattern": play.Edge, "windows": "4", "steady": "24", "burst": "88", "cost": "1", "hits": "",
 }
 
-// maxTyped is the maximum number of typed bytes that a field keeps.
+// maxTyped bounds the size of a field's typed value, in bytes.
 const maxTyped = 8 << 10
 
-// ReadSetup parses the address. It records faults by field.
+// ReadSetup reads a setup from an address. It records errors by field.
 func ReadSetup(asked url.Values) *Setup {
 	s := &Setup{Fields: map[string]string{}, Wrong: map[string]string{}}
 	for name, value := range playDefaults {
@@ -76,7 +76,7 @@ func (s *Setup) add(field, text string) {
 	}
 }
 
-// number parses a whole number.
+// number parses a field as an integer in [least, most].
 func (s *Setup) number(field string, least, most int64) int64 {
 	n, err := strconv.ParseInt(strings.ReplaceAll(s.Fields[field], ",", ""), 10, 64)
 	if err != nil || n < least || n > most {
@@ -99,7 +99,7 @@ func (s *Setup) readLimit(window int64) {
 		burst = &n
 	}
 	for _, spec := range play.Variants(limit, window, burst) {
-		spec.Name = "requests" // the name that appears in a refusal
+		spec.Name = "requests" // the name in the text of a refusal
 		l, bad := model.Compile(spec)
 		for _, e := range bad {
 			field := map[string]string{"burst": "capacity"}[e.Field]
@@ -112,8 +112,8 @@ func (s *Setup) readLimit(window int64) {
 	}
 }
 
-// readHits parses the list of hits. Each hit is a time in seconds since the start, followed by an x and the cost
-// if the cost is not 1. If the list continues after the end of the play, the play becomes longer.
+// readHits parses the list of hits. Each hit is a number of seconds since the start, followed by x and the cost
+// unless the cost is 1. A list with hits after the play's end makes the play longer.
 func (s *Setup) readHits() {
 	if s.Traffic.Pattern != play.Own {
 		return
@@ -146,7 +146,7 @@ func (s *Setup) readHits() {
 	}
 }
 
-// readSeconds parses a decimal number of seconds with at most six decimal places, as µs.
+// readSeconds parses a decimal number of seconds with at most six digits after the point, and returns µs.
 func readSeconds(text string) (us int64, ok bool) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(whole) > 9 || len(fraction) > 6 || whole == "" {
@@ -165,7 +165,7 @@ func readSeconds(text string) (us int64, ok bool) {
 // PlayInterval is the billing interval of a play's customer. No limit of the playground depends on it.
 var PlayInterval = calendar.Interval{Unit: calendar.Months, Count: 1}
 
-// Patterns returns the traffic patterns, with the chosen one marked.
+// Patterns returns the traffic patterns, with the chosen pattern marked.
 func (s *Setup) Patterns() (all []Choice) {
 	for _, p := range patternWords {
 		p.On = p.Value == s.Traffic.Pattern
@@ -181,13 +181,14 @@ var patternWords = []Choice{
 	{Value: play.Own, Text: "Your own", Says: "a list of hits, or the Hit button"},
 }
 
-// Choice is one of several options. It has an address if it is a link.
+// A Choice is one of several options, with an address if the option is a link.
 type Choice struct {
 	Value, Text, Says, URL string
 	On                     bool
 }
 
-// OneMoreHit returns the address with one additional hit. Browsers without scripts use it for the button.
+// OneMoreHit returns the address with one additional hit. In browsers without script, the button requests this
+// address.
 func OneMoreHit(asked url.Values) url.Values {
 	asked.Del("hit")
 	s := ReadSetup(asked)
@@ -200,7 +201,7 @@ func OneMoreHit(asked url.Values) url.Values {
 	return asked
 }
 
-// seconds returns an instant of a play in the form of the list of hits.
+// seconds formats an instant of a play as in a list of hits.
 func seconds(us int64) string {
 	whole, rest := us/1e6, us%1e6
 	if rest == 0 {

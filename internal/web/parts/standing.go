@@ -1,6 +1,5 @@
-// Package parts owns the parts that pages of several rooms show: limits, usage, cost and invoice documents of
-// one customer, and plays. It must not know whether a page belongs to the portal, the admin pages or the
-// playground.
+// Package parts owns the content that several page packages show: limits, usage, cost and invoices of one
+// customer, and plays. It must not depend on the page that shows a part, whether portal, admin or playground.
 package parts
 
 import (
@@ -17,14 +16,14 @@ import (
 	"quotad/internal/web/words"
 )
 
-// LimitsData is the part of the page that a stream updates.
+// LimitsData is the data of the page part that shows the limits. Streams send this part again.
 type LimitsData struct {
-	Stopped string // reason why nothing is admitted now, or from an instant on
-	Coming  string // the next plan and its start
+	Stopped string // why all hits are refused, and from when on
+	Coming  string // notice of the scheduled plan
 	Cards   []Card
 	Counted []CountedData
-	Filter  bool     // there are many cards
-	Hidden  []Hidden // attribute values, which the form of another attribute keeps
+	Filter  bool     // there are many cards, so a filter is shown
+	Hidden  []Hidden // attribute values that the forms of other attributes preserve
 }
 
 // Hidden is a hidden field of a form.
@@ -36,7 +35,7 @@ type CountedData struct{ Title, Unit, Used string }
 // filterFrom is the number of cards from which a page shows a filter.
 const filterFrom = 13
 
-// Standing contains the data from which the limits' part of a page is created.
+// Standing contains all data for the page part that shows the limits.
 type Standing struct {
 	Quota  client.Quota
 	plan   client.Plan
@@ -47,7 +46,7 @@ type Standing struct {
 	query  []Hidden
 }
 
-// StandingOf requests the state of the session's customer.
+// StandingOf queries the quota and the plan of the page's customer.
 func StandingOf(v *page.Visit) (*Standing, error) {
 	s := &Standing{zone: v.Zone}
 	query, values := Attributes(v)
@@ -69,8 +68,8 @@ func StandingOf(v *page.Visit) (*Standing, error) {
 	return s, nil
 }
 
-// Attributes returns the attribute values in a page's address as parameters of the API. They select the buckets
-// of limits per attribute.
+// Attributes returns the attribute values in the page's address, which select the counters of limits per
+// attribute. query contains them as parameters for the API, and values as form fields.
 func Attributes(v *page.Visit) (query url.Values, values []Hidden) {
 	asked := v.R.URL.Query()
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
@@ -84,7 +83,7 @@ func Attributes(v *page.Visit) (query url.Values, values []Hidden) {
 	return asked, values
 }
 
-// Limits returns the part of a page that shows the limits.
+// Limits returns the data of the page part that shows the limits.
 func (s *Standing) Limits() LimitsData {
 	data := LimitsData{
 		Stopped: s.stopped(), Coming: Coming(s.Quota.Scheduled, s.next, s.zone), Cards: s.cards, Filter: len(s.cards) >= filterFrom,
@@ -104,10 +103,10 @@ func (s *Standing) Limits() LimitsData {
 	return data
 }
 
-// instantOfNotice is the format of instants in notices.
+// instantOfNotice is the time format in notices.
 const instantOfNotice = "2 January 2006, 15:04"
 
-// NextPlan returns the plan of a scheduled change, or nil if there is no such change.
+// NextPlan returns the plan of a scheduled change, or nil if there is none.
 func NextPlan(v *page.Visit, scheduled *client.ScheduledChange) (*client.Plan, error) {
 	if scheduled == nil {
 		return nil, nil //nolint:nilnil // none is scheduled
@@ -116,8 +115,8 @@ func NextPlan(v *page.Visit, scheduled *client.ScheduledChange) (*client.Plan, e
 	return &next, err
 }
 
-// Coming returns a text with the customer's next plan and its start. It returns an empty string if no change is
-// scheduled.
+// Coming returns the notice of a scheduled change with the new plan and its start. It returns an empty string if
+// no change is scheduled.
 func Coming(scheduled *client.ScheduledChange, next *client.Plan, zone *time.Location) string {
 	if scheduled == nil {
 		return ""
@@ -125,8 +124,8 @@ func Coming(scheduled *client.ScheduledChange, next *client.Plan, zone *time.Loc
 	return "From " + scheduled.At.In(zone).Format(instantOfNotice) + ", the plan is " + cmp.Or(next.Name, next.Key) + "."
 }
 
-// stopped returns the reason why hits are refused independently of limits, or will be refused from an instant
-// on.
+// stopped returns the reason why hits are refused, now or later, independent of limits. It returns an empty
+// string if there is none.
 func (s *Standing) stopped() string {
 	q := &s.Quota
 	switch {
@@ -140,7 +139,7 @@ func (s *Standing) stopped() string {
 	return ""
 }
 
-// Periods returns a text that identifies the billing periods, because another period has another cost.
+// Periods returns a string that changes when a billing period changes, because another period has another cost.
 func (s *Standing) Periods() string {
 	var all strings.Builder
 	for i := range s.Quota.Meters {
@@ -149,7 +148,7 @@ func (s *Standing) Periods() string {
 	return all.String()
 }
 
-// PerInterval returns the time for which a plan's base price is charged: "a month" or "every 3 months".
+// PerInterval returns the time span of a plan's base price as text, such as "a month" or "every 3 months".
 func PerInterval(p *client.Plan) string {
 	if n := int64(p.IntervalCount) * int64(max(1, p.BaseEvery)); n > 1 {
 		return "every " + strconv.FormatInt(n, 10) + " " + words.Plural(n, p.Interval)
@@ -157,7 +156,7 @@ func PerInterval(p *client.Plan) string {
 	return "a " + p.Interval
 }
 
-// BasePrice returns a plan's base price and the time for which it is charged.
+// BasePrice returns a plan's base price and its time span as text.
 func BasePrice(p *client.Plan) string {
 	if p.BasePriceMinor == 0 {
 		return "No base price"

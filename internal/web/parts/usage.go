@@ -18,41 +18,42 @@ import (
 	"quotad/internal/web/words"
 )
 
-// UsageData is a meter's usage over time as a chart and as a table.
+// UsageData is a meter's usage over time, as a chart and as a table.
 type UsageData struct {
-	Here   string // path of the page, whose address contains all settings
+	Here   string // the page's path; its address contains the whole query
 	Meter  string
 	Title  string
 	Unit   string
 	Meters []Choice
 	Ranges []Choice
-	From   string // start of a custom range, as typed
+	From   string // first day of a custom range, as typed
 	To     string
 	By     string
 	Steps  []Choice
-	Wrong  map[string]string // faults of fields, by name
+	Wrong  map[string]string // errors by field
 	Own    bool
 
-	Archived          string // day before which usage is not available any more
+	Archived          string // day before which usage no longer exists
 	Admitted, Refused int64
 	Level             bool // the meter is a level meter
-	Held              bool // the level was above 0 at some time
+	Held              bool // the level was above 0 at some time of the range
 	Points            int
 	Chart             template.HTML
 	Limit             int64
 	Rows              []usageRow
 	CSV               string
-	More              string // link to the full page, if this is a part of a page
+	More              string // address of the full page
 }
 
 type usageRow struct {
 	Start             string
 	Admitted, Refused int64
-	Last, Peak        int64 // values of a level meter
+	Last, Peak        int64 // levels, of a level meter only
 	Average           string
 }
 
-// Day returns the input type of a field with a day. Browsers show nothing for an invalid day.
+// Day returns the HTML input type of a field with a day. The type depends on the field because browsers do not
+// display an invalid value in a date input.
 func (d *UsageData) Day(field string) string {
 	if d.Wrong[field] != "" {
 		return "text"
@@ -60,7 +61,7 @@ func (d *UsageData) Day(field string) string {
 	return "date"
 }
 
-// usageRange is a time range that a page offers as a link.
+// A usageRange is a predefined time range that a page offers as a link.
 type usageRange struct {
 	name, text, step string
 	from             func(now time.Time, zone *time.Location) time.Time
@@ -75,7 +76,7 @@ var usageRanges = []usageRange{
 
 func hoursBack(now time.Time, n int) time.Time { return now.Add(-time.Duration(n) * time.Hour) }
 
-// back returns the start of the window that is n windows before the window of an instant.
+// back returns the start of the n-th window before the window that contains an instant.
 func back(window func(int64, *time.Location) (start, end int64), at time.Time, zone *time.Location, n int) time.Time {
 	start, _ := window(at.UnixMicro(), zone)
 	for range n {
@@ -84,23 +85,23 @@ func back(window func(int64, *time.Location) (start, end int64), at time.Time, z
 	return time.UnixMicro(start).In(zone)
 }
 
-// after returns the end of the window of an instant.
+// after returns the end of the window that contains an instant.
 func after(window func(int64, *time.Location) (start, end int64), at time.Time, zone *time.Location) time.Time {
 	_, end := window(at.UnixMicro(), zone)
 	return time.UnixMicro(end).In(zone)
 }
 
-// usageAsked contains the settings in a page's address.
+// usageAsked is the usage query in an address.
 type usageAsked struct {
 	meter, span, from, to, by string
 	step                      string
-	start, end                time.Time // end is zero if the range ends now
+	start, end                time.Time // a zero end means now
 }
 
-// usageSteps lists the time spans of a bar.
+// usageSteps are the possible time spans of a bar.
 var usageSteps = []string{"hour", "day", "month"}
 
-// readUsage parses an address. wrong contains the faults of its fields.
+// readUsage parses a usage query. wrong contains the errors by field.
 func readUsage(q url.Values, meters []string, now time.Time, zone *time.Location) (a usageAsked, wrong map[string]string) {
 	wrong = map[string]string{}
 	a = usageAsked{meter: q.Get("meter"), span: q.Get("range"), from: q.Get("from"), to: q.Get("to"), by: q.Get("by")}
@@ -130,7 +131,7 @@ func readUsage(q url.Values, meters []string, now time.Time, zone *time.Location
 
 const dayForm = "2006-01-02"
 
-// readOwn parses a range of days, including both ends.
+// readOwn parses a custom range of days, which includes its first and last day.
 func (a *usageAsked) readOwn(now time.Time, zone *time.Location, wrong map[string]string) {
 	day := func(name, text string, otherwise time.Time) time.Time {
 		if text == "" {
@@ -175,7 +176,7 @@ func (a *usageAsked) query() url.Values {
 	return q
 }
 
-// UsageOf returns a customer's usage for the settings in an address. here is the page's path.
+// UsageOf returns a customer's usage for the query in an address. here is the page's path.
 func UsageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*UsageData, []client.UsagePoint, error) {
 	names, err := v.Meters()
 	if err != nil {
@@ -214,7 +215,7 @@ func UsageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*U
 	return data, used.Points, nil
 }
 
-// MetersOf returns the distinct meters of a plan, beginning with the meters that limits name.
+// MetersOf returns the meters of a plan without duplicates, meters with limits first.
 func MetersOf(p *client.Plan) (all []string) {
 	add := func(meter string) {
 		if !slices.Contains(all, meter) {
@@ -261,7 +262,7 @@ func (d *UsageData) choices(a *usageAsked, meters []string, names page.MeterName
 	d.CSV = d.Here + ".csv?" + q.Encode()
 }
 
-// The maximum numbers of points on a page. A file contains all points.
+// The maximum numbers of points that a page shows. A file contains all points.
 const (
 	drawnPoints = 400
 	shownRows   = 1000
@@ -290,12 +291,12 @@ func (d *UsageData) draw(points []client.UsagePoint, a *usageAsked, limit int64,
 	}
 }
 
-// limitLine returns the limit of one bar, which exists if a fixed window is as long as a bar. It returns 0 if
-// there is no such limit.
+// limitLine returns the limit that applies to one bar, for a fixed window as long as a bar or for an allocation.
+// It returns 0 if there is no such limit.
 func limitLine(v *page.Visit, plan *client.Plan, a *usageAsked) int64 {
 	for _, l := range plan.Limits {
 		if l.Meter == a.meter && l.Per == "" && l.Mode != "shadow" && l.Algorithm == model.Allocation.String() {
-			return inForce(v, &l) // limit of a level
+			return inForce(v, &l) // limit of the level
 		}
 		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || AlgorithmOf(l.Algorithm).pace != byWindow {
 			continue
@@ -324,12 +325,12 @@ func inForce(v *page.Visit, l *client.Limit) int64 {
 	return l.Limit
 }
 
-// UsageCSV returns a CSV file of points whose starts are in the customer's timezone.
+// UsageCSV returns the points as a CSV file. The starts of the points are in the customer's zone.
 func UsageCSV(meter string, points []client.UsagePoint, zone *time.Location) *page.File {
 	var all bytes.Buffer
 	w := csv.NewWriter(&all)
 	if len(points) > 0 && points[0].UsageLevel != nil {
-		_ = w.Write([]string{"start", "last", "peak", "average"}) // writing to a buffer never fails
+		_ = w.Write([]string{"start", "last", "peak", "average"}) // writes to a buffer never fail
 	} else {
 		_ = w.Write([]string{"start", "admitted", "refused"})
 	}

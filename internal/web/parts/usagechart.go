@@ -11,11 +11,11 @@ import (
 	"quotad/internal/web/words"
 )
 
-// usageChart is a bar chart over time of admitted units with refused units on top.
+// usageChart is a bar chart over time, in which each bar shows admitted units with refused units on top.
 type usageChart struct {
 	title, table, step string
 	points             []client.UsagePoint
-	limit              int64 // limit of a bar; 0 if there is none
+	limit              int64 // limit of a bar, or 0 if there is none
 	now                time.Time
 	zone               *time.Location
 }
@@ -27,7 +27,7 @@ const (
 	barsHeight = barsBottom + 26
 )
 
-// html returns the chart as HTML. Positions are whole thousandths of the width, so that nothing is rounded
+// html draws the chart. Positions are integer thousandths of a percent of the width, so no position is rounded
 // twice.
 func (c *usageChart) html() template.HTML {
 	if len(c.points) == 0 {
@@ -73,7 +73,7 @@ func (c *usageChart) html() template.HTML {
 	return d.HTML()
 }
 
-// heightOf returns the height of a point.
+// heightOf returns the height of a point's bar, in units.
 func heightOf(p *client.UsagePoint) int64 {
 	if p.UsageLevel != nil {
 		return p.Peak
@@ -81,8 +81,8 @@ func heightOf(p *client.UsagePoint) int64 {
 	return p.Admitted + p.Denied
 }
 
-// line draws the levels of a level meter. Each point is a step at the last level of its time span, with a thin
-// line up to its peak. The line ends with the present point.
+// line draws the level of a level meter: for each point, a step at the last level and a thin bar up to the peak.
+// The line ends with the current point.
 func (c *usageChart) line(d *words.Drawing, y func(int64) int64) {
 	n := int64(len(c.points))
 	for i, p := range c.points {
@@ -101,11 +101,11 @@ func (c *usageChart) line(d *words.Drawing, y func(int64) int64) {
 	}
 }
 
-// labelLimit labels the limit's line at an end that no bar covers. If there is no such end, only the legend
-// above the chart explains the line.
+// labelLimit labels the limit's line at an end of the line that no bar covers. If bars cover both ends, only the
+// legend above the chart shows the limit.
 func (c *usageChart) labelLimit(d *words.Drawing, y int64) {
 	text := "limit " + words.Number(c.limit)
-	below := min(len(c.points), 1+len(c.points)*len(text)*tickLetter/narrowPlot) // number of bars on the narrowest page
+	below := min(len(c.points), 1+len(c.points)*len(text)*tickLetter/narrowPlot) // bars below the text on narrow pages
 	free := func(points []client.UsagePoint) bool {
 		return !slices.ContainsFunc(points, func(p client.UsagePoint) bool { return heightOf(&p) > c.limit })
 	}
@@ -118,7 +118,7 @@ func (c *usageChart) labelLimit(d *words.Drawing, y int64) {
 	d.Add(`<text class="limit-label" x="%s" y="%d" text-anchor="%s">%s</text>`, x, max(10, y), anchor, text)
 }
 
-// at returns the horizontal position of a bar in percent.
+// at returns the horizontal position after a number of bars, in percent.
 func (c *usageChart) at(bars int64) string { return thousandths(bars * 100_000 / int64(len(c.points))) }
 
 func thousandths(v int64) string {
@@ -159,15 +159,15 @@ func (c *usageChart) ends(start time.Time) time.Time {
 	return after(calendar.Month, start, c.zone)
 }
 
-// tick is a label below the start of a bar.
+// A tick is a label below the start of a bar.
 type tick struct {
 	bar   int
 	text  string
-	minor bool // shown only if there is room
+	minor bool // shown only on wide pages
 }
 
-// The widths of the bars on the narrowest page and on the narrowest page with minor ticks, and the maximum width
-// of a letter, in tenths of a pixel.
+// The widths of the chart on the narrowest page and on the narrowest page that shows minor ticks, and the
+// maximum width of a letter, in tenths of a pixel.
 const (
 	narrowPlot, broadPlot = 2100, 6000
 	tickLetter            = 63
@@ -175,14 +175,14 @@ const (
 
 // span returns the horizontal extent of a tick. The first tick begins at the left edge of its bar.
 func (t *tick) span(bars, plot int) (left, right int) {
-	left, right = t.bar*plot/bars, tickLetter*(len(t.text)+1) // the width of a letter separates two labels
+	left, right = t.bar*plot/bars, tickLetter*(len(t.text)+1) // includes a gap of one letter
 	if t.bar > 0 {
 		left -= right / 2
 	}
 	return left, left + right
 }
 
-// ticks returns the ticks for which there is room. More important ticks are placed first.
+// ticks returns the ticks that fit without overlap. More important ticks are placed first.
 func (c *usageChart) ticks() (all []tick) {
 	bars := len(c.points)
 	taken := func(t *tick, plot int) bool {
@@ -208,14 +208,14 @@ func (c *usageChart) ticks() (all []tick) {
 	return all
 }
 
-// The importance of labels. Minor labels are not shown on narrow pages.
+// The importance of labels. Minor labels are hidden on narrow pages.
 const (
 	rankFirst = iota
 	rankSecond
 	rankMinor
 )
 
-// label returns the text that may be shown below a bar's start, with its importance.
+// label returns the possible label below a bar's start, with its importance.
 func (c *usageChart) label(i int) (text string, rank int) {
 	at := c.points[i].Start.In(c.zone)
 	n := len(c.points)
@@ -275,7 +275,7 @@ func steps(high int64) (list []int64) {
 	return list
 }
 
-// axisNumber returns a short form of a number for an axis.
+// axisNumber formats a number for an axis in few letters.
 func axisNumber(n int64) string {
 	for _, s := range []struct {
 		size int64

@@ -1,4 +1,5 @@
-// Package playground owns the only page that needs no session. The page plays limits and stores nothing.
+// Package playground owns the playground, the only page that needs no session. The playground plays traffic
+// through limits and stores nothing.
 package playground
 
 import (
@@ -20,18 +21,18 @@ import (
 	"quotad/internal/web/words"
 )
 
-// The playground is public. Its address contains all settings of a play, and nothing is stored.
+// The playground is public. The page's address contains the whole input of a play, and nothing is stored.
 
 const (
-	// playsPerMinute is the number of plays that an address may request in a minute.
+	// playsPerMinute is the number of plays that one network address may request in a minute.
 	playsPerMinute = 120
-	// playsAtOnce is the maximum number of concurrent plays. Each play occupies a processor.
+	// playsAtOnce is the number of pages that are played concurrently. Each page occupies one CPU.
 	playsAtOnce = 2
-	// playTime limits the wait for a place plus the play, if page.Options does not specify a limit.
+	// playTime bounds the wait for a free slot and the play together, unless page.Options sets another time.
 	playTime = 4 * time.Second
 )
 
-// Ground is the state that all visitors of the playground share.
+// A Ground is the state that all visitors of the playground share.
 type Ground struct {
 	visitors *throttle.Throttle
 	places   chan struct{}
@@ -45,16 +46,16 @@ func New(site *page.Site) *Ground {
 	return g
 }
 
-// playgroundData is the data of the page.
+// playgroundData is the data of the playground page.
 type playgroundData struct {
-	Fields    map[string]string // fields in the form in which they were typed
-	Wrong     map[string]string // faults by field
+	Fields    map[string]string // the typed values
+	Wrong     map[string]string // errors by field
 	Presets   []parts.Choice
 	Patterns  []parts.Choice
 	Algorithm []parts.Choice
 	Verdict   template.HTML
 	Plays     []parts.ShownPlay
-	Hits      bool // the play uses the list of hits
+	Hits      bool // the page plays the typed list of hits
 }
 
 func (g *Ground) page(v *page.Visit) (*page.View, error) {
@@ -92,7 +93,7 @@ var (
 	errBusyPlays = &page.Message{Status: http.StatusServiceUnavailable, Title: "Many are playing just now", Text: "Reload in a moment.", Again: true}
 )
 
-// play sends the traffic through each algorithm, in one of the places for plays.
+// play waits for a free slot and plays the traffic separately through each algorithm.
 func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decision) string) ([]parts.ShownPlay, error) {
 	select {
 	case g.places <- struct{}{}:
@@ -127,7 +128,7 @@ func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decis
 	return all, nil
 }
 
-// lastHit describes the result of a hit. It formats both instants to the millisecond, because the sum of a
+// lastHit describes the result of the last hit. It shows both instants with full precision, because the sum of a
 // rounded instant and a rounded wait would be another instant.
 func lastHit(h *play.Outcome) string {
 	at := "The hit at " + parts.Exactly(h.At)
@@ -182,7 +183,7 @@ func dataOf(s *parts.Setup) *playgroundData {
 	return d
 }
 
-// presetAddress returns the address of a preset.
+// presetAddress returns the query of a preset's address.
 func presetAddress(p *play.Preset) url.Values {
 	text := func(n int64) string { return strconv.FormatInt(n, 10) }
 	v := url.Values{
@@ -196,7 +197,7 @@ func presetAddress(p *play.Preset) url.Values {
 	return v
 }
 
-// isOf reports whether a setup has the settings of an address.
+// isOf reports whether a setup equals the setup of an address.
 func isOf(s *parts.Setup, address url.Values) bool {
 	for name := range address {
 		if s.Fields[name] != address.Get(name) {

@@ -12,13 +12,13 @@ import (
 	"quotad/internal/web/words"
 )
 
-// This file contains the portal's invoices. An invoice is shown only if the API has confirmed that it belongs to
-// the session's customer.
+// The portal shows an invoice only after the API has confirmed that the invoice belongs to the session's
+// customer.
 
 // billRow is an invoice in the list.
 type billRow struct {
 	Number, Kind, Period, Total, Amount, URL, Status, Class string
-	Due                                                     string // open amount and due date, if an amount is open
+	Due                                                     string // open amount and its due date, if any
 }
 
 type billsData struct {
@@ -26,7 +26,7 @@ type billsData struct {
 	Next string
 }
 
-// billStates contains the portal's texts for the states of an invoice.
+// billStates maps the states of invoices to the portal's text and CSS class.
 var billStates = map[string]struct{ text, class string }{
 	"draft": {"Draft", ""}, "finalized": {"To be paid", "high"}, "paid": {"Paid", "good"},
 	"void": {"Void", ""}, "credited": {"Credited", ""},
@@ -72,29 +72,29 @@ func (v *visit) billRow(i *client.Invoice) billRow {
 	return row
 }
 
-// billData is the data of one invoice.
+// billData is the data of the page of one invoice.
 type billData struct {
 	billRow
 	Lines  []billLine
 	Totals []parts.CostLine
 	Sum    parts.CostLine
-	Says   string      // meaning of the amount: due, returned or paid
-	Of     *page.Link  // the credited invoice, for a credit note
-	Reason string      // reason of the credit note
-	Notes  []page.Link // credit notes of the invoice
-	Page   string      // the invoice as a printable page, as PDF and as CSV
+	Says   string      // label of the amount: due, credited or paid
+	Of     *page.Link  // link from a credit note to the credited invoice
+	Reason string      // reason of a credit note
+	Notes  []page.Link // links to the invoice's credit notes
+	Page   string      // addresses of the printable page, the PDF and the CSV
 	PDF    string
 	CSV    string
 }
 
 type billLine struct {
 	parts.CostLine
-	Prices        []string // calculation of a usage line's amount
-	Period, Hours string   // addresses of a usage line's hours
+	Prices        []string // explanation of a usage line's amount
+	Period, Hours string   // the line's own period, if it differs; address of its hours
 }
 
-// ownInvoice returns the invoice in an address if it belongs to the customer. An invoice of another customer is
-// not found.
+// ownInvoice returns the invoice with the id. The error is page.ErrMissing if the invoice belongs to another
+// customer.
 func (v *visit) ownInvoice(id string) (*client.Invoice, error) {
 	i, err := v.API.Invoice(v.Ctx(), id)
 	if err != nil {
@@ -154,8 +154,8 @@ func (v *visit) bill() (*page.View, error) {
 	return &page.View{Sheet: "bill", Title: data.Kind + " " + data.Number, Tab: "invoices", Data: data}, nil
 }
 
-// notes adds links from a credit note to its invoice, and from an invoice to its credit notes, which have the
-// same period.
+// notes adds links from a credit note to its invoice, or from an invoice to its credit notes. Both have the same
+// period.
 func (v *visit) notes(i *client.Invoice, data *billData) error {
 	switch {
 	case parts.IsNote(i) && i.Of != nil:
@@ -186,7 +186,7 @@ func (v *visit) notes(i *client.Invoice, data *billData) error {
 	return nil
 }
 
-// billFile serves a document that the API creates from an invoice.
+// billFile returns an invoice document that the API rendered.
 func (v *visit) billFile() (*page.View, error) {
 	id, _, _ := strings.Cut(v.R.PathValue("file"), ".")
 	if _, err := v.ownInvoice(id); err != nil {
@@ -195,20 +195,20 @@ func (v *visit) billFile() (*page.View, error) {
 	return parts.Paper(v.Visit)
 }
 
-// hoursData contains the hours that make up a line of an invoice.
+// hoursData contains the hours and adjustments that add up to an invoice line.
 type hoursData struct {
 	Back, Invoice, Line string
 	Hours               []hourRow
 	Adjustments         []hourRow
 	Sum                 string
 	Archived            bool
-	Left                int // number of hours that are not shown; the CSV of the usage page contains them
+	Left                int // number of omitted hours, which the usage page's CSV contains
 }
 
 type hourRow struct{ When, Units, Why string }
 
-// maxHourRows is the maximum number of hours on a page. It covers more than a month; for a line of a year only
-// the first hours are shown.
+// maxHourRows is the maximum number of hours on the page. A month has fewer hours. For a line of a year, the
+// page shows the first hours.
 const maxHourRows = 1000
 
 func (v *visit) billHours() (*page.View, error) {

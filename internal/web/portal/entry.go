@@ -6,9 +6,10 @@ import (
 	"quotad/internal/web/page"
 )
 
-// This file contains the pages that begin and end a portal session.
+// Entering and leaving the portal.
 
-// entry shows the button of a link. It does not use up the link, so previews of a link do no harm.
+// entry shows the button that opens a link. Showing the button does not use up the link, so a link preview in a
+// chat or mail program leaves the link valid.
 func (v *visit) entry() (*page.View, error) {
 	now, err := v.Site.Options.Now(v.Ctx())
 	if err != nil {
@@ -22,7 +23,7 @@ func (v *visit) entry() (*page.View, error) {
 	return &page.View{Sheet: "entry", Layout: "plain", Title: "Open your usage", Data: struct{ Action string }{v.R.URL.EscapedPath()}}, nil
 }
 
-// enter uses up a link and begins its session.
+// enter uses up a link and starts the link's session.
 func (v *visit) enter() (*page.View, error) {
 	now, err := v.Site.Options.Now(v.Ctx())
 	if err != nil {

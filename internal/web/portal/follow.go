@@ -16,33 +16,33 @@ import (
 )
 
 const (
-	// beatEvery is the interval of a stream's heartbeats. After 6 s without an event, the page reports that it
-	// is out of date.
+	// beatEvery is the interval of a stream's heartbeat. After 6 s without an event, the page reports that it is
+	// out of date.
 	beatEvery = 2 * time.Second
-	// drawEvery is the minimum interval between two updates of limits that change by themselves. The hub reports
-	// other changes.
+	// drawEvery is the minimum interval between two renderings of limits that change by themselves. The hub
+	// reports all other changes.
 	drawEvery = time.Second
-	// slideEvery is the update interval of limits that change continuously.
+	// slideEvery is the interval between two renderings of limits that change continuously with time.
 	slideEvery = 5 * time.Second
-	// restEvery is the minimum interval between two updates of the outlook and the cost, which need more reads
-	// than the limits.
+	// restEvery is the minimum interval between two renderings of the outlook and the cost, which need more
+	// reads than the limits.
 	restEvery = 8 * time.Second
-	// drawsOfNode is the number of parts per second that all streams of a node may update, and drawsAtOnce is
-	// the burst. A part needs one or two milliseconds of processor time, and hits have priority. If more pages
-	// change all the time, each page is updated less often.
+	// drawsOfNode is the number of parts that all streams of a node may render in a second, and drawsAtOnce is
+	// the largest burst. Rendering a part takes a millisecond or two of CPU time, and hits have priority. If
+	// more pages change continuously, each page is rendered less often.
 	drawsOfNode, drawsAtOnce = 50, 100
 )
 
-// follower sends changed parts to an open page.
+// A follower sends the changed parts of a page to the browser that has the page open.
 type follower struct {
 	*page.Visit
 	portal *Portal
 	out    *events
-	state  *parts.Standing // state of the limits that were drawn last; nil before the first time
+	state  *parts.Standing // state of the last rendered limits, or nil at first
 
-	sent map[string][sha256.Size]byte // hash of the visible content of each sent part, by template
-	// The following flags mark parts that need an update. The outlook depends on the displayed limits, and the
-	// cost depends on the counted units.
+	sent map[string][sha256.Size]byte // hashes of the last sent parts, by template name
+	// These flags report whether the outlook or the cost is out of date. The outlook depends on the limits as
+	// last shown, and the cost depends on the counted usage.
 	outlookOld, costOld bool
 }
 
@@ -50,13 +50,13 @@ func newFollower(p *Portal, v *page.Visit, out *events) *follower {
 	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may be stale
 }
 
-// turn is the next instant at which a stream may update a part.
+// A turn schedules when a stream may render a part again.
 type turn struct {
-	of    *rate.Limiter // rate limiter of the node
-	taken bool          // the turn is reserved
+	of    *rate.Limiter // the node's limiter
+	taken bool          // reserved, and its wait has passed
 }
 
-// wait returns the time until the turn, or 0 if it is due.
+// wait returns the remaining wait for the turn, or 0 if the stream may render now.
 func (t *turn) wait() time.Duration {
 	if t.taken {
 		t.taken = false
@@ -75,7 +75,7 @@ func (f *follower) follow(line *stream) {
 	defer draw.Stop()
 	defer rest.Stop()
 	told, resting := true, true
-	limitsTurn, restTurn := turn{of: f.portal.draws, taken: true}, turn{of: f.portal.draws} // the first turn is due at once
+	limitsTurn, restTurn := turn{of: f.portal.draws, taken: true}, turn{of: f.portal.draws} // limits are sent at once
 	for ok := true; ok; {
 		select {
 		case <-f.Ctx().Done():
@@ -119,9 +119,9 @@ func (f *follower) follow(line *stream) {
 	}
 }
 
-// send sends parts that were just read, if the session is still active, because after its end the customer's key
-// may belong to another customer. If the session cannot be checked, nothing is sent and the parts count as
-// unsent. ok reports whether the stream continues.
+// send sends parts that were just read if the session still exists, because otherwise the customer's key may
+// belong to another customer by now. If the session cannot be checked, send sends nothing, and all parts count
+// as never sent. ok reports whether the stream may continue.
 func (f *follower) send(data string) (sent, ok bool) {
 	found, err := f.Site.Find(f.R, f.Session.Kind)
 	switch {
@@ -138,12 +138,12 @@ func (f *follower) send(data string) (sent, ok bool) {
 
 func (f *follower) hasOld() bool { return f.state != nil && (f.outlookOld || f.costOld) }
 
-// sendLimits sends the part with the limits if it has changed. It returns the time until the next change without
-// an event.
+// sendLimits sends the part with the limits, unless the part is unchanged. next is the time after which the part
+// changes by itself.
 func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	state, err := parts.StandingOf(f.Visit)
 	if err != nil {
-		return slideEvery, true // without a response there is no heartbeat, so the page reports that it is out of date
+		return slideEvery, true // there is no heartbeat, so the page reports that it is old
 	}
 	if f.state != nil && f.state.Periods() != state.Periods() {
 		f.costOld = true
@@ -163,7 +163,7 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	return next, ok
 }
 
-// changesIn returns the time until the part changes without an event.
+// changesIn returns the time for which the part stays correct if nothing else happens.
 func changesIn(d *parts.LimitsData, state *parts.Standing) time.Duration {
 	next := slideEvery * 12
 	if state.Quota.TestClock != "" {
@@ -187,8 +187,8 @@ func changesIn(d *parts.LimitsData, state *parts.Standing) time.Duration {
 	return max(next, drawEvery)
 }
 
-// sendRest sends the outlook and the cost in one event if they have changed. A part that cannot be read is tried
-// again later.
+// sendRest sends the outlook and the cost in one event if they changed. If one of the two could not be read, its
+// reading is retried later.
 func (f *follower) sendRest() (ok bool) {
 	var all strings.Builder
 	if f.outlookOld {
@@ -215,7 +215,7 @@ func (f *follower) sendRest() (ok bool) {
 	return ok
 }
 
-// replace adds the new content of the element with an id to an event, unless the content is unchanged.
+// replace adds the new content of an HTML element to an event, unless the content is unchanged.
 func (f *follower) replace(event *strings.Builder, id, name string, data any) (ok bool) {
 	part, changed, ok := f.drawn(name, data)
 	if changed {
@@ -224,8 +224,8 @@ func (f *follower) replace(event *strings.Builder, id, name string, data any) (o
 	return ok
 }
 
-// drawn renders a part of the page with its template. changed reports whether the part differs from the part
-// that was sent last, apart from countdowns. The caller then sends the part.
+// drawn renders a part of the page with its template. changed reports whether the part differs from the last
+// sent part, apart from countdowns. The caller must send a changed part.
 func (f *follower) drawn(name string, data any) (part string, changed, ok bool) {
 	var all bytes.Buffer
 	if err := f.Site.Sheet("overview").ExecuteTemplate(&all, name, data); err != nil {
@@ -238,11 +238,11 @@ func (f *follower) drawn(name string, data any) (part string, changed, ok bool) 
 	return all.String(), !there || shown != before, true
 }
 
-// counted matches an element that a script counts down, except for its end.
+// counted matches an element that a script counts down, except for its end tag.
 var counted = regexp.MustCompile(`<time [^>]*data-countdown[^>]*>[^<]*`)
 
-// uncounted returns a part without the content that a script changes: the text of a countdown, and the instant
-// of a repeated countdown. The script computes the next instant itself.
+// uncounted returns a part without the content that a script changes: the text of a countdown, and the target
+// instant of a repeating countdown. The script computes the next target itself.
 func uncounted(part []byte) []byte {
 	return counted.ReplaceAllFunc(part, func(element []byte) []byte {
 		tag, _, _ := bytes.Cut(element, []byte(">"))
@@ -250,8 +250,8 @@ func uncounted(part []byte) []byte {
 	})
 }
 
-// beat sends the time of the page's clock in milliseconds, which also reports that hits are counted. While the
-// database is out of reach it sends nothing, so the page reports that it is out of date.
+// beat sends the page's present time in milliseconds as a sign that hits are counted. While the database is out
+// of reach, beat sends nothing, so the page reports that it is out of date.
 func (f *follower) beat() (ok bool) {
 	if f.Site.Options.Trouble() != "" {
 		return true
@@ -260,7 +260,7 @@ func (f *follower) beat() (ok bool) {
 	if err != nil {
 		return true
 	}
-	if f.OnTestClock() { // the clock has not moved since the limits were read, because a change of the clock triggers a new read
+	if f.OnTestClock() { // a test clock shows the time at which the limits were read
 		if f.state == nil {
 			return true
 		}
@@ -269,7 +269,7 @@ func (f *follower) beat() (ok bool) {
 	return f.out.send("at", fmt.Sprint(us/1000))
 }
 
-// streamWrite is the maximum time for a write to a browser that does not read.
+// streamWrite bounds one write to a browser that does not read.
 const streamWrite = 10 * time.Second
 
 // events writes server-sent events.
@@ -283,20 +283,20 @@ func (e *events) begin() {
 	h := e.w.Header()
 	page.Protect(h, "")
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // prevents nginx from buffering events
+	h.Set("X-Accel-Buffering", "no") // nginx would buffer events
 	_ = e.control.SetReadDeadline(time.Time{})
 	e.deadline()
 	e.w.WriteHeader(http.StatusOK)
-	_ = e.control.Flush() // an error means that the browser is gone, which the next write reports
+	_ = e.control.Flush() // if the browser is gone, the next write fails
 }
 
-// deadline sets the deadline of the next write, because a stream lasts longer than the usual deadline of a
-// response.
+// deadline sets the deadline of the next write. Streams last longer than the server's write timeout for other
+// responses.
 func (e *events) deadline() {
 	_ = e.control.SetWriteDeadline(e.site.Options.Wall().Add(streamWrite))
 }
 
-// send writes an event. ok reports whether the browser accepted it.
+// send writes an event. ok reports whether the write succeeded.
 func (e *events) send(name, data string) (ok bool) {
 	var all strings.Builder
 	if name != "" {

@@ -14,12 +14,12 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// live serves the stream of the portal's first page.
+// live serves the event stream of the portal's first page.
 func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	v, err := p.site.Begin(page.Customer, w, r)
 	out := &events{w: w, control: http.NewResponseController(w), site: p.site}
 	out.begin()
-	if err != nil { // the page is reloaded and shows the reason
+	if err != nil { // the page reloads and shows the reason
 		out.send("over", "")
 		return
 	}
@@ -37,7 +37,7 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 	newFollower(p, v, out).follow(line)
 }
 
-// counters returns the counters of the page's limits.
+// counters returns the keys of the counters of the limits on the page.
 func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 	_, values := parts.Attributes(v)
 	attributes := map[string]string{}
@@ -48,12 +48,12 @@ func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 	return all[:min(len(all), countersOfStream)], err
 }
 
-// The limits of streams.
+// Bounds on the streams of open pages.
 const (
 	streamsOfSession = 4
 	streamsOfNode    = 1000
-	// countersOfStream is the maximum number of watched counters of a page. A page with more counters is updated
-	// every few seconds.
+	// countersOfStream is the number of counters that are watched for a page. A page with more counters is
+	// rendered again every few seconds.
 	countersOfStream = 200
 	// watchEvery is the interval at which one statement reads the versions of all watched counters.
 	watchEvery   = 500 * time.Millisecond
@@ -63,17 +63,18 @@ const (
 	checkEvery = 750 * time.Millisecond
 )
 
-// Watcher contains the functions by which pages detect changes.
+// Watcher contains the functions with which the portal detects changes.
 type Watcher struct {
-	// Counters returns the counters of a customer's limits for the given attribute values.
+	// Counters returns the keys of the counters of a customer's limits. attributes selects the counters of
+	// limits per attribute.
 	Counters func(ctx context.Context, customer string, attributes map[string]string) ([]model.CounterKey, error)
 	// Versions reads the versions of counters with one statement.
 	Versions func(ctx context.Context, counters []model.CounterKey) ([]int64, error)
-	// Change returns the newest change of plans and customers that is in force on this node.
+	// Change returns the number of the newest change of plans and customers that this node has applied.
 	Change func() int64
 }
 
-// hub notifies the streams of this node of changes. It is safe for concurrent use.
+// A hub notifies this node's streams of changes. It is safe for concurrent use.
 type hub struct {
 	watcher Watcher
 
@@ -82,12 +83,12 @@ type hub struct {
 	session map[string]int // number of streams by session token
 }
 
-// stream is one open page that receives changes.
+// A stream is one open page that is notified of changes.
 type stream struct {
 	session  string
 	counters []model.CounterKey
-	changed  chan struct{} // receives an element when something has changed
-	over     chan struct{} // receives an element when the session has ended
+	changed  chan struct{} // contains an element if something changed
+	over     chan struct{} // contains an element if the session has ended
 }
 
 func newStream(session string, counters []model.CounterKey) *stream {
@@ -98,7 +99,7 @@ func newHub(w Watcher) *hub {
 	return &hub{watcher: w, streams: map[*stream]struct{}{}, session: map[string]int{}}
 }
 
-// join adds a stream. It returns false if there are too many streams.
+// join adds a stream. It reports false if there are too many streams.
 func (h *hub) join(s *stream) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +120,7 @@ func (h *hub) leave(s *stream) {
 	}
 }
 
-// run reads versions until ctx ends. It sends no statements while there are no streams.
+// run polls the versions of watched counters until ctx ends. It sends no statement while there are no streams.
 func (h *hub) run(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -136,8 +137,8 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// look reads the versions of all watched counters and notifies the streams of changed counters. If all is true,
-// it notifies every stream. It returns the current versions.
+// look reads the versions of all watched counters and returns the versions. It notifies the streams with changed
+// counters, or every stream if all is true.
 func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bool) map[model.CounterKey]int64 {
 	watched := h.watched()
 	if len(watched) == 0 {
@@ -151,13 +152,13 @@ func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bo
 	}
 	versions, err := h.watcher.Versions(ctx, counters)
 	if err != nil {
-		return known // the streams notice the error by their own reads
+		return known // the streams' own reads report the outage
 	}
 	fresh := make(map[model.CounterKey]int64, len(counters))
 	told := map[*stream]bool{}
 	for i, k := range counters {
 		fresh[k] = versions[i]
-		// A counter that is not known yet may have changed between the page's first read and this read.
+		// A counter without an earlier version may have changed between the page's first read and this read.
 		if before, there := known[k]; all || !there || before != versions[i] {
 			for _, s := range watched[k] {
 				told[s] = true
@@ -173,12 +174,12 @@ func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bo
 func tell(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
-	default: // the stream has not yet read the previous notification
+	default: // an earlier notification is still pending
 	}
 }
 
-// checkSessions notifies streams of the end of their sessions, until ctx ends. followed returns the active
-// sessions. In an outage all sessions count as active.
+// checkSessions notifies streams of the end of their session, until ctx ends. followed returns the sessions that
+// still exist. In an outage all sessions count as existing.
 func (h *hub) checkSessions(ctx context.Context, followed func(context.Context, []string) (map[string]bool, error)) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -208,7 +209,7 @@ func (h *hub) checkSessions(ctx context.Context, followed func(context.Context, 
 	}
 }
 
-// open returns all streams by session.
+// open returns all streams by their sessions.
 func (h *hub) open() map[string][]*stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +220,7 @@ func (h *hub) open() map[string][]*stream {
 	return all
 }
 
-// watched returns the counters of all streams, with the streams that watch each counter.
+// watched returns the counters of all streams, each with the streams that watch it.
 func (h *hub) watched() map[model.CounterKey][]*stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()

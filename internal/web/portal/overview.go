@@ -9,11 +9,11 @@ import (
 	"quotad/internal/web/parts"
 )
 
-// overviewData is the data of the portal's first page. If one part fails, the others are still shown.
+// overviewData is the data of the portal's first page. Each part can fail alone.
 type overviewData struct {
 	Outlook *parts.Outlook
 	Limits  parts.LimitsData
-	Stream  string           // address of the stream of new limits
+	Stream  string           // address of the event stream
 	Failed  bool             // the limits could not be read
 	Usage   *parts.UsageData // nil if it could not be read
 	Cost    *parts.CostData
@@ -44,8 +44,8 @@ func (v *visit) overview() (*page.View, error) {
 	return shown, nil
 }
 
-// overviewParts requests the parts of the page concurrently. The error is that of the limits; other parts are
-// omitted if they fail.
+// overviewParts queries the parts of the page concurrently. The error is the error of the limits. Any other part
+// that failed is left out.
 func (v *visit) overviewParts(data *overviewData) (state *parts.Standing, err error) {
 	var all sync.WaitGroup
 	v.Beside(&all, "the usage", func() (err error) {
@@ -86,7 +86,7 @@ func (v *visit) usagePage() (*page.View, error) {
 	return shown, nil
 }
 
-// usageFile serves the page's data as CSV.
+// usageFile returns the page's usage as a CSV file.
 func (v *visit) usageFile() (*page.View, error) {
 	data, points, err := parts.UsageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
 	if err != nil {

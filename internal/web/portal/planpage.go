@@ -15,7 +15,7 @@ import (
 	"quotad/internal/web/words"
 )
 
-// planData is a plan in the form that a customer reads.
+// planData is a plan as the portal shows it to a customer.
 type planData struct {
 	Name, Version, Since string
 	Price                string
@@ -30,7 +30,7 @@ type planData struct {
 // otherPlan is a plan that the customer may request.
 type otherPlan struct {
 	Key, Name, Price string
-	Asked            string // time of the customer's request; empty if there is none
+	Asked            string // day of the customer's request, or empty if there is none
 }
 
 // planMeter contains a plan's limits and prices of one meter.
@@ -78,14 +78,14 @@ func (v *visit) planPage() (*page.View, error) {
 	for i := range list.Items {
 		p := &list.Items[i]
 		if p.Version > plan.Version {
-			continue // a shadow limit is not shown to the customer
+			continue // newer than the customer's version
 		}
 		data.Versions = append(data.Versions, planVersion{words.Number(int64(p.Version)), v.day(p.CreatedAt), parts.BasePrice(p), p.Version == plan.Version})
 	}
 	return &page.View{Sheet: "plan", Title: "Plan", Tab: "plan", Data: data}, nil
 }
 
-// otherPlans returns the plans that the customer may request. A plan that does not exist yet is omitted.
+// otherPlans returns the plans that the customer may request. It leaves out plans that do not exist yet.
 func (v *visit) otherPlans() (all []otherPlan, err error) {
 	var asked client.List[client.PlanRequest]
 	for _, key := range v.Site.Options.Plans {
@@ -174,7 +174,7 @@ func (v *visit) planMeter(plan *client.Plan, m client.Meter) planMeter {
 	return row
 }
 
-// priceWords returns the price of units in words.
+// priceWords describes a price in words.
 func priceWords(p *client.Price, currency, unit string) (all []string) {
 	switch {
 	case p.Model == "per_unit" && p.UnitPrice != nil:
@@ -183,7 +183,7 @@ func priceWords(p *client.Price, currency, unit string) (all []string) {
 		all = append(all, fmt.Sprintf("%s for every %s begun", words.Price(*p.PackagePrice, currency), words.Short(*p.PackageSize)))
 	case p.Model == "graduated", p.Model == "volume":
 		all = append(all, tierWords(p, currency)...)
-	default: // a test checks that each model has a text
+	default: // a test checks that each model has words
 		all = append(all, p.Model)
 	}
 	if by := map[string]string{
@@ -204,9 +204,9 @@ func priceWords(p *client.Price, currency, unit string) (all []string) {
 	return all
 }
 
-// tierWords returns the price of each tier in words.
+// tierWords describes the price of each tier in words.
 func tierWords(p *client.Price, currency string) (all []string) {
-	next := p.Model == "graduated" && p.Included > 0 // tiers start after the included units
+	next := p.Model == "graduated" && p.Included > 0 // tiers begin after the included units
 	if p.Model == "volume" && p.Included > 0 {
 		all = append(all, "all units beyond these at the price of the tier that they reach:")
 	} else if p.Model == "volume" {

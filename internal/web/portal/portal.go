@@ -1,5 +1,5 @@
 // Package portal owns the pages of one customer, and the streams that update open pages. To add a page, add a
-// template, a method that creates its view, and a line in pages.
+// template, a method that makes its view, and a line in pages.
 package portal
 
 import (
@@ -12,7 +12,7 @@ import (
 	"quotad/internal/web/page"
 )
 
-// visit is one request of a portal page.
+// A visit is one request of a portal page.
 type visit struct{ *page.Visit }
 
 // pages lists all portal pages.
@@ -37,11 +37,11 @@ var pages = []struct {
 	{"POST /portal/plan/{plan}", page.Customer, (*visit).askForPlan},
 }
 
-// Portal serves the portal's pages and notifies open pages of changes. It is safe for concurrent use.
+// A Portal serves the portal's pages and notifies open pages of changes. It is safe for concurrent use.
 type Portal struct {
 	site     *page.Site
 	hub      *hub
-	draws    *rate.Limiter // rate limiter of all streams
+	draws    *rate.Limiter // limits the renderings of all streams
 	stopping chan struct{} // closed when the node stops
 }
 
@@ -55,7 +55,7 @@ func New(site *page.Site, w Watcher) *Portal {
 	return p
 }
 
-// Run notifies open pages of changes and ends them with their sessions, until ctx ends.
+// Run notifies open pages of changes and of the end of their sessions, until ctx ends.
 func (p *Portal) Run(ctx context.Context) {
 	var both sync.WaitGroup
 	both.Go(func() { p.hub.run(ctx) })
@@ -63,7 +63,7 @@ func (p *Portal) Run(ctx context.Context) {
 	both.Wait()
 }
 
-// followed returns the active sessions among the sessions with these tokens.
+// followed returns the tokens of the sessions that still exist.
 func (p *Portal) followed(ctx context.Context, tokens []string) (map[string]bool, error) {
 	now, err := p.site.Options.Now(ctx)
 	if err != nil {

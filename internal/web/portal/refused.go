@@ -53,7 +53,7 @@ func (v *visit) refusalsPage() (*page.View, error) {
 	return shown, nil
 }
 
-// refusals requests refusal periods, the newest first.
+// refusals queries the refusal periods, the newest first.
 func (v *visit) refusals(q url.Values) (*refusalsData, error) {
 	list, err := v.API.Refusals(v.Ctx(), v.Key, q)
 	if err != nil {
@@ -85,7 +85,7 @@ func (v *visit) refusals(q url.Values) (*refusalsData, error) {
 	return data, nil
 }
 
-// period returns the start and end of a limit's refusal period as a text.
+// period returns the time span in which a limit refused hits, as text.
 func (v *visit) period(r *client.RefusalPeriod, now time.Time) string {
 	from, to := r.From.In(v.Zone), r.To.In(v.Zone)
 	text := words.When(from, now, v.Zone)
@@ -98,7 +98,7 @@ func (v *visit) period(r *client.RefusalPeriod, now time.Time) string {
 	return text + " – " + words.When(to, now, v.Zone)
 }
 
-// passed returns the instant at which the last hit of a refusal period would have been admitted, as a text.
+// passed returns, as text, the instant at which the last hit of a refusal period would have been admitted.
 func (v *visit) passed(r *client.RefusalPeriod, now time.Time) string {
 	if r.AdmittedAt == nil {
 		return "would never have passed"

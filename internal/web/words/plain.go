@@ -11,21 +11,22 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// This file converts texts of the API for people. It removes the names of members, calls and checks.
+// The following functions rewrite texts of the API for people, without names of JSON members, API calls and
+// checks.
 
-// apiCall matches a clause that recommends a call of the API. Pages have forms and links instead.
+// apiCall matches a clause that names an API call to make. Pages have forms and links instead.
 var apiCall = regexp.MustCompile(`(?:[:;,] | \()[^:;,(]*\b(?:GET|PUT|POST|DELETE) /v1/\S*[^:;,.)]*\)?`)
 
-// algorithmNames contains the names of algorithms for people.
+// algorithmNames maps each algorithm to its name for people.
 var algorithmNames = map[model.Algorithm]string{
 	model.FixedWindow: "Fixed window", model.SlidingWindow: "Sliding window", model.SlidingLog: "Exact log",
 	model.TokenBucket: "Token bucket", model.Allocation: "Allocation", model.Concurrency: "Concurrency",
 }
 
-// AlgorithmName returns the name of an algorithm for people, by its name in JSON.
+// AlgorithmName returns an algorithm's name for people. name is the algorithm's name in JSON.
 func AlgorithmName(name string) string { return algorithmNames[model.AlgorithmNamed(name)] }
 
-// memberWords replaces members and values of plans in texts of the API by the words of the pages.
+// memberWords replaces the names of plan members and values in texts of the API with the words of the pages.
 var memberWords = strings.NewReplacer(slices.Concat(algorithmPairs(), []string{
 	"first_hit", "first hit",
 	"per_unit", "per unit", "unit_price", "unit price", "package_size", "units of a package", "package_price", "price of a package", "flat_price", "flat price",
@@ -34,7 +35,7 @@ var memberWords = strings.NewReplacer(slices.Concat(algorithmPairs(), []string{
 	"level_by", "level that is billed", "interval_count", "number of intervals", "plan_version", "version of the plan", "on_outage", "outage",
 })...)
 
-// algorithmPairs returns the JSON names of algorithms, each followed by its name on the pages.
+// algorithmPairs returns the JSON name of each algorithm, followed by its name for people.
 func algorithmPairs() (pairs []string) {
 	for a, name := range algorithmNames {
 		pairs = append(pairs, a.String(), strings.ToLower(name))
@@ -42,12 +43,12 @@ func algorithmPairs() (pairs []string) {
 	return pairs
 }
 
-// Plainly returns a text of the API without calls and member names.
+// Plainly returns a text of the API without API calls, and with the names of members in words.
 func Plainly(text string) string {
 	return memberWords.Replace(apiCall.ReplaceAllString(text, ""))
 }
 
-// element matches one name of a path, with its index if it is in a list.
+// element matches one name in a path, with an index if the name is a list.
 var element = regexp.MustCompile(`^([^\[\]]+)(?:\[(\d+)\])?$`)
 
 // PathWords returns the path of a member in words. For example, "lines[1].amount_minor" becomes "line 2,

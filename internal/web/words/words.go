@@ -1,4 +1,5 @@
-// Package words formats numbers, money, instants, small drawings and texts of the API for people. It is pure.
+// Package words formats numbers, money, instants and the API's texts for people, and draws small charts. It is
+// pure.
 package words
 
 import (
@@ -19,16 +20,16 @@ import (
 
 // The following functions format numbers, money and instants for people.
 
-// Number formats a number with its digits in groups of three.
+// Number formats an integer with its digits in groups of three.
 func Number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
 
 // Money formats minor units of a currency as on invoices.
 func Money(minor int64, currency string) string { return invoices.Money(minor, currency) }
 
-// Decimal formats a decimal number without trailing zeros: "1,234.5".
+// Decimal formats a decimal number without trailing zeros, such as "1,234.5".
 func Decimal(s string) string { return rating.Short(s) }
 
-// Price formats a unit price, which is a decimal of any length, with at least the currency's decimal places.
+// Price formats a unit price, a decimal of any length, with at least the currency's number of digits.
 func Price(decimal, currency string) string {
 	digits, _ := plans.Exponent(currency)
 	whole, fraction, _ := strings.Cut(decimal, ".")
@@ -42,8 +43,8 @@ func Price(decimal, currency string) string {
 	return rating.Money(whole, currency)
 }
 
-// PerUnit formats the price of one unit. If that price is too small to be readable, it formats the price of a
-// thousand or a million units.
+// PerUnit formats a unit price as a price for one unit, or for a thousand or a million units if the price of one
+// is too small to read.
 func PerUnit(decimal, currency string) string {
 	words := " each"
 	for _, w := range []string{" a thousand", " a million"} {
@@ -57,7 +58,7 @@ func PerUnit(decimal, currency string) string {
 	return Price(decimal, currency) + words
 }
 
-// Short formats a large number as "2.5 million" if that loses no digits.
+// Short formats a large number in a form such as "2.5 million" if that form is exact.
 func Short(n int64) string {
 	for _, s := range []struct {
 		size int64
@@ -74,7 +75,7 @@ func Short(n int64) string {
 	return Number(n)
 }
 
-// Plural returns the form of a unit's name for a number.
+// Plural returns a unit's name in the singular or plural form for n units.
 func Plural(n int64, unit string) string {
 	if n == 1 || unit == "" || strings.HasSuffix(unit, "s") {
 		return unit
@@ -93,7 +94,7 @@ func Plural(n int64, unit string) string {
 	return unit + "s"
 }
 
-// Until formats a remaining time like the script's countdown.
+// Until formats a remaining time as the script's countdown does.
 func Until(d time.Duration) string {
 	s := max(0, int64((d+time.Second-1)/time.Second))
 	switch days, hours := s/86400, s/3600; {
@@ -105,7 +106,7 @@ func Until(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// When formats an instant in the customer's timezone. It is as short as possible while unambiguous at now.
+// When formats an instant in the customer's zone, as short as is unambiguous at now.
 func When(at, now time.Time, zone *time.Location) string {
 	at, now = at.In(zone), now.In(zone)
 	clock := at.Format("15:04")
@@ -122,13 +123,14 @@ func When(at, now time.Time, zone *time.Location) string {
 	return at.Format("2 Jan 2006, ") + clock
 }
 
-// DaysBetween returns the number of midnights from a to b, which must have the same timezone.
+// DaysBetween returns the number of midnights from a to b. Both must be in the same zone.
 func DaysBetween(a, b time.Time) int {
 	day := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
 	return int(day(b).Sub(day(a)) / (24 * time.Hour))
 }
 
-// Around formats an estimated instant: by the quarter of an hour today, and otherwise by the day.
+// Around formats an estimated instant: rounded to 5 minutes if the instant is today, to the hour if it is
+// tomorrow, and otherwise to the day.
 func Around(at, now time.Time, zone *time.Location) string {
 	at, now = at.In(zone), now.In(zone)
 	switch days := DaysBetween(now, at); {
@@ -142,14 +144,14 @@ func Around(at, now time.Time, zone *time.Location) string {
 	return "around " + at.Format("2 January 2006")
 }
 
-// Span formats the time span [from, to). It shows only days if both ends are at midnight.
+// Span formats the time span [from, to), in days if both ends are midnight.
 func Span(from, to time.Time, zone *time.Location) string {
 	from, to = from.In(zone), to.In(zone)
 	midnight := func(t time.Time) bool {
 		hour, minute, second := t.Clock()
 		return hour+minute+second == 0 && t.Nanosecond() == 0
 	}
-	if !from.Before(to) { // an invoice without a period
+	if !from.Before(to) { // the invoice has no period
 		return from.Format("2 January 2006")
 	}
 	if !midnight(from) || !midnight(to) {
@@ -167,7 +169,7 @@ func Span(from, to time.Time, zone *time.Location) string {
 	return from.Format("2 Jan 2006") + " – " + last.Format("2 Jan 2006")
 }
 
-// ZoneText returns the name of a timezone and its offset at an instant.
+// ZoneText returns the name of a zone and its offset at an instant.
 func ZoneText(at time.Time, zone *time.Location) string {
 	_, offset := at.In(zone).Zone()
 	if zone == time.UTC || zone.String() == "UTC" {
@@ -184,7 +186,8 @@ func ZoneText(at time.Time, zone *time.Location) string {
 	return text + ")"
 }
 
-// Lasted formats a duration in its largest whole unit.
+// Lasted formats a duration in days, hours, minutes or seconds, in the largest unit of which it contains at
+// least two.
 func Lasted(d time.Duration) string {
 	for _, u := range []struct {
 		of   time.Duration
@@ -198,7 +201,7 @@ func Lasted(d time.Duration) string {
 	return fmt.Sprintf("%d %s", n, Plural(n, "second"))
 }
 
-// Sized formats a number of bytes in units of a thousand, rounded down.
+// Sized formats a number of bytes in units of powers of a thousand, rounded down.
 func Sized(n int64) string {
 	const units = "kMGTPE"
 	size := int64(1)
@@ -217,7 +220,8 @@ func Sized(n int64) string {
 	return text + " " + units[at:at+1] + "B"
 }
 
-// ShareOf returns n as a percentage of all with one decimal place, rounded down.
+// ShareOf returns n/all in percent, with one digit after the point, rounded down. If all is 0, it returns a
+// dash.
 func ShareOf(n, all int64) string {
 	if all == 0 {
 		return "–"
@@ -226,7 +230,7 @@ func ShareOf(n, all int64) string {
 	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
 }
 
-// MulDiv returns a·b/c rounded down for nonnegative numbers. The result stops at 2⁶³−1.
+// MulDiv returns a·b/c, rounded down, for non-negative numbers. The result stops at 2⁶³−1.
 func MulDiv(a, b, c int64) int64 {
 	if c == 0 {
 		return 1<<63 - 1
@@ -238,16 +242,16 @@ func MulDiv(a, b, c int64) int64 {
 	return q.Int64()
 }
 
-// Charts are SVG that fits any width without scripts. Horizontal positions are in percent, and vertical
-// positions are in pixels. Colours come from classes, so charts contain no inline styles.
+// Charts are SVG images that fit any width without a script. Horizontal positions are in percent and vertical
+// positions in pixels. Colours come from CSS classes, so the SVG contains no styles.
 
-// Drawing builds an SVG.
+// Drawing collects the elements of an SVG image.
 type Drawing struct{ strings.Builder }
 
-// Add appends SVG with a format like fmt.Fprintf's.
+// Add appends SVG, formatted like fmt.Fprintf.
 func (d *Drawing) Add(format string, args ...any) { fmt.Fprintf(&d.Builder, format, args...) }
 
-// HTML returns the drawing as a part of a page.
+// HTML returns the image as a part of a page.
 func (d *Drawing) HTML() template.HTML {
 	return template.HTML(d.String()) //nolint:gosec // made of numbers, fixed text and escaped text
 }
@@ -263,7 +267,7 @@ func Bar(used, limit int64) template.HTML {
 		level = " high"
 	}
 	if used > 0 {
-		shown = max(shown, 8) // the minimum at which a small part is visible
+		shown = max(shown, 8) // keeps small values visible
 	}
 	var d Drawing
 	d.Add(`<svg class="bar" width="100%%" height="8" aria-hidden="true"><rect class="track" width="100%%" height="8" rx="4"/>`)
