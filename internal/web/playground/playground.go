@@ -128,7 +128,7 @@ func (g *Ground) play(ctx context.Context, s *parts.Setup, why func(*model.Decis
 	return all, nil
 }
 
-// lastHit describes the result of the last hit. It shows both instants with full precision, because the sum of a
+// lastHit describes the result of the last hit. It shows both instants to the millisecond, because the sum of a
 // rounded instant and a rounded wait would be another instant.
 func lastHit(h *play.Outcome) string {
 	at := "The hit at " + parts.Exactly(h.At)
