@@ -157,8 +157,9 @@ func (c *lockedRow) hourKey(hour int64) model.HourKey {
 	return model.HourKey{Customer: c.key.Customer, Meter: c.key.Meter, Hour: hour}
 }
 
-// finished returns the units of an own counter's hours in [from, to), by the hours' starts. The result contains
-// the finished hours in their state after this transaction, and the running hour. Errors: errMissingHour.
+// finished returns the units of an own counter's hours in [from, to), by the start of the hour. The result
+// contains the finished hours with the changes of this transaction, and the running hour. Errors:
+// errMissingHour.
 func (tx *transaction) finished(own *lockedRow, from, to int64) (map[int64]int64, error) {
 	read := tx.hours[own.key]
 	if read == nil || from < read.from || read.to < to {
