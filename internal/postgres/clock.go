@@ -37,7 +37,8 @@ const (
 	sameStep     = 250 * time.Millisecond
 )
 
-// sharedFor is the time for which a measurement is shared. During this time nobody begins another measurement.
+// sharedFor is the time for which a measurement is shared. During this time no caller starts another
+// measurement.
 const sharedFor = 100 * time.Millisecond
 
 // ErrClockUnsure is returned while the database's time is not known well enough to charge by it.
@@ -108,7 +109,7 @@ func NewClock(databaseURL string, log *slog.Logger) *Clock {
 }
 
 // Run measures the time every few seconds until ctx ends, and a second after a measurement that shows a step. It
-// logs the begin and the end of failures, which Now reports meanwhile.
+// logs when measurements begin to fail and when they work again. Meanwhile Now returns the errors.
 func (c *Clock) Run(ctx context.Context) {
 	unsure := false
 	for pause := measureEvery; ; {
@@ -282,9 +283,9 @@ func (c *Clock) remeasure(ctx context.Context) (*measurement, error) {
 	}
 }
 
-// judge returns the measurement to use after a new measurement. If the new one shows an unconfirmed step, judge
-// returns the last trusted measurement, extended by the monotonic clock, so that hits continue meanwhile. A
-// measurement that is older than a minute is not extended.
+// judge returns the measurement that is used after m. The result is m itself unless m shows an unconfirmed step.
+// In that case judge extends the last trusted measurement by the monotonic clock, so that hits continue
+// meanwhile. judge never extends a measurement that is older than a minute.
 func (c *Clock) judge(m *measurement) (*measurement, error) {
 	step := int64(0) // µs
 	if c.trusted != nil {

@@ -32,11 +32,11 @@ func NotCommitted(err error) bool {
 	return said.SeverityUnlocalized == "ERROR"
 }
 
-// unsent reports whether err proves that nothing reached the server. If err joins several errors, each of them
-// must prove this, because closing a broken connection fails before anything is sent, too.
+// unsent reports whether err proves that nothing reached the server. If err joins several errors, every joined
+// error must be a proof, because closing a broken connection also fails before anything is sent.
 //
-// pgconn.ErrConnClosed is no proof, whatever SafeToRetry returns. pgx returns it also if the connection ended
-// during the wait for a response.
+// pgconn.ErrConnClosed is no proof, whatever SafeToRetry returns. pgx returns this error also if the connection
+// ended during the wait for a response.
 func unsent(err error) bool {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

@@ -80,7 +80,7 @@ func applyDefaults(config *pgconn.Config, defaults, params map[string]string) {
 	}
 }
 
-// hasParam reports whether a setting exists. Like the server, it ignores the case of the name.
+// hasParam reports whether params contains a setting. Like the server, it ignores the case of the name.
 func hasParam(params map[string]string, name string) bool {
 	for have := range params {
 		if strings.EqualFold(have, name) {
@@ -90,8 +90,8 @@ func hasParam(params map[string]string, name string) bool {
 	return false
 }
 
-// severalHosts distinguishes a list of hosts from pgx's other fallbacks, which try one host with and without
-// TLS.
+// severalHosts reports whether the configuration has several hosts. pgx's other fallbacks, which try one host
+// with and without TLS, do not count.
 func severalHosts(config *pgconn.Config) bool {
 	for _, f := range config.Fallbacks {
 		if f.Host != config.Host || f.Port != config.Port {
@@ -151,8 +151,8 @@ func hostPort(host string, port uint16) string {
 // passwordWord matches the password in key=value words.
 var passwordWord = regexp.MustCompile(`(?i)(pass(?:word|phrase|file)?)\s*=\s*('(?:[^'\\]|\\.)*'?|(?:[^\s\\&]|\\.)*)`)
 
-// badURL returns an error with the reason why a URL cannot be parsed. In a URL that net/url cannot parse, the
-// position of the password is unknown, so the error repeats nothing of such a URL.
+// badURL returns an error with the reason why a URL cannot be parsed. The position of the password is unknown in
+// a URL that net/url cannot parse, so the error repeats nothing of such a URL.
 func badURL(databaseURL string, err error) error {
 	const shape = "expected postgres://user:password@host:5432/database (several hosts with commas; special characters in the password as %XX) or key=value words"
 	if strings.Contains(databaseURL, "://") {
@@ -161,7 +161,7 @@ func badURL(databaseURL string, err error) error {
 	var parseErr *pgconn.ParseConfigError
 	reason := err.Error()
 	if errors.As(err, &parseErr) {
-		// pgx first repeats the whole string. Only the text after it is used.
+		// pgx repeats the whole string before the reason. Only the reason is used.
 		if at := strings.LastIndex(reason, "`: "); at >= 0 {
 			reason = reason[at+len("`: "):]
 		}

@@ -24,7 +24,7 @@ const maxURLFile = 64 << 10
 // connection.
 func InFile(path string) string { return filePrefix + path }
 
-// textOf returns the text of a database URL, from a file if the URL refers to a file.
+// textOf returns the text of a database URL. If the URL refers to a file, textOf reads the file.
 func textOf(databaseURL string) (string, error) {
 	path, inFile := strings.CutPrefix(databaseURL, filePrefix)
 	if !inFile {
@@ -55,9 +55,9 @@ type login struct {
 	last atomic.Pointer[pgx.ConnConfig] // last valid configuration
 }
 
-// config reads the current configuration of connections. If it cannot be read, config returns the last valid
-// one, because one of two files may have been replaced earlier than the other. again is the error of the failed
-// read.
+// config returns the current configuration of connections. If the current files cannot be read, for example
+// because only one of two files has been replaced, config returns the last valid configuration. again is the
+// error of the failed read.
 func (l *login) config() (config *pgx.ConnConfig, again, err error) {
 	config, err = parse(l.url, l.defaults, l.params)
 	if err == nil {
@@ -99,7 +99,7 @@ func Connector(databaseURL string, params map[string]string) func(context.Contex
 	return l.connect
 }
 
-// Connect opens one connection like Connector's function.
+// Connect opens one connection as the function that Connector returns does.
 func Connect(ctx context.Context, databaseURL string, params map[string]string) (*pgx.Conn, error) {
 	return Connector(databaseURL, params)(ctx)
 }

@@ -55,13 +55,13 @@ type MigrateOptions struct {
 }
 
 // Migrate applies the migrations of fsys that the database lacks, in order, and returns them. Several processes
-// may call it at once: one process migrates, and the others wait, for at most ten minutes if ctx has no
-// deadline. If a later quotad has migrated the database further, Migrate changes nothing and logs a warning,
-// because each release can run on the schema of the next one. Migrate needs only the right to create tables in
-// the database.
+// may call Migrate at once: one process migrates, and the other processes wait, for at most ten minutes if ctx
+// has no deadline. If a later quotad has migrated the database further, Migrate changes nothing and logs a
+// warning, because each release can run on the schema of the next release. Migrate needs only the right to
+// create tables in the database.
 //
-// Errors to branch on, which the functions below return, too: ErrOtherSchema, after which the database is
-// unchanged.
+// Migrate, MigrateDown and MigrateStatus return ErrOtherSchema, an error to branch on, and then leave the
+// database unchanged.
 func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) ([]Migration, error) {
 	var applied []Migration
 	err := withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {

@@ -52,8 +52,8 @@ func saysOutage(code string) bool {
 const readOnlyState = "25006"
 
 // ReadOnly reports whether err means that the database is reachable but accepts no writes, because it is a
-// standby or was set to be read-only. If there are several hosts, all that respond must report this. If one of
-// them is out of reach, the error is an outage, because that host may be the primary.
+// standby or was set to be read-only. If there are several hosts, every host must be reachable and read-only. If
+// a host is out of reach, the error is an outage, because this host may be the primary.
 func ReadOnly(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return said.Code == readOnlyState
@@ -65,8 +65,8 @@ func ReadOnly(err error) bool {
 	return errors.Is(err, pgconn.ErrReadOnlyConnection) && !unreached
 }
 
-// poolerOutage reports whether a PgBouncer cannot reach the server. All its errors have the code of a protocol
-// violation. Unlike PostgreSQL, it names no position in its source code.
+// poolerOutage reports whether a PgBouncer cannot reach the server. All errors of PgBouncer have the code of a
+// protocol violation. Unlike PostgreSQL, PgBouncer names no position in its source code.
 func poolerOutage(said *pgconn.PgError) bool {
 	if said.Code != "08P01" || said.File != "" || strings.Contains(said.Message, "authentication failed") {
 		return false

@@ -21,7 +21,8 @@ func ForEach(ctx context.Context, q Querier, into []any, do func() error, statem
 	return err
 }
 
-// QueueEach is ForEach for a statement of a batch. All statements of a batch need one round trip.
+// QueueEach queues a statement in a batch, and scans its rows as ForEach does. All statements of a batch need
+// one round trip.
 func QueueEach(b *pgx.Batch, into []any, do func() error, statement string, args ...any) {
 	b.Queue(statement, args...).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, into, do)

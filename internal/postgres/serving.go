@@ -30,7 +30,7 @@ func CheckWrites(ctx context.Context, conn *pgx.Conn) error {
 // ends with its session, so a killed quotad leaves no lock behind.
 const servingLockID = migrateLockID + 1
 
-// claimPatience is the time for which the sessions of a quotad that has just stopped may remain.
+// claimPatience is the time for which ClaimSchema waits for the sessions of a quotad that has just stopped.
 const claimPatience = 2 * time.Second
 
 // claimPause is the pause between two attempts to acquire the exclusive lock.

@@ -71,9 +71,9 @@ func set(ctx context.Context, conn *pgconn.PgConn, settings map[string]string) e
 	return nil
 }
 
-// pidOrder is the order in which two connections query their process id, in one transaction each. Whatever the
-// order in which a pooler assigns its sessions, either one connection gets different sessions, or both get the
-// same session.
+// pidOrder is the order in which two connections query their process id, in one transaction for each query. In
+// whatever order a pooler assigns its sessions, one connection gets different sessions, or both connections get
+// the same session.
 var pidOrder = []int{0, 1, 0, 0, 1, 1, 0}
 
 // CheckPooler returns ErrTransactionPooler if a pooler assigns sessions only for a transaction. It compares the

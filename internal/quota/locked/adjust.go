@@ -78,9 +78,9 @@ func (tx *transaction) correct(own *lockedRow, hour int64, id model.ID, units, i
 	tx.adjusted = append(tx.adjusted, adjustment{own.hourKey(hour), id.Key, units, instant, reason})
 }
 
-// ended reports whether the billing period of the instant at has ended by a later instant. Usage of an ended
+// ended reports whether the billing period of the instant at is over at the later instant. The usage of an ended
 // period is no longer written, so later changes are adjustments. An instant after a fence is never before the
-// fenced end of the period, and before a fence both ways have the same sum.
+// fenced end. Before a fence, usage and adjustments add up to the same sum.
 func ended(t *model.Target, at, instant int64) bool {
 	_, end := t.Period(at)
 	return end <= instant

@@ -76,9 +76,9 @@ func (w *Worker) Next(ctx context.Context) {
 	}
 }
 
-// take makes the next batch of the waiting operations. It leaves out operations whose callers gave up. A batch has
-// at most queue.MaxBatch rows, or a single operation with more rows. An operation that must be isolated shares a
-// batch only with operations of its own customer.
+// take returns the next batch of waiting operations. It leaves out operations whose callers have left. A batch
+// has at most queue.MaxBatch rows, except that a single operation may have more rows. An operation that must be
+// isolated shares a batch only with operations of its own customer.
 func (w *Worker) take() []*Operation {
 	w.batch = w.batch[:0]
 	rows := 0
@@ -126,7 +126,7 @@ func (w *Worker) pause(ctx context.Context) {
 // of the rows.
 const skippedPause = 5 * time.Millisecond
 
-// remember remembers the written rows, and updates the memory of refusals before callers receive results.
+// remember stores the written rows, and updates the memory of refusals before any caller receives a result.
 func (w *Worker) remember(tx *transaction, batch []*Operation) {
 	watch := w.node.Stopwatch()
 	w.node.Values.Made(tx.made, watch)
@@ -169,11 +169,12 @@ func (w *Worker) late(o *Operation) bool {
 	return slices.ContainsFunc(o.keys, func(k model.CounterKey) bool { return w.spent[k.Customer] >= customerLimit })
 }
 
-// apply applies the operations one after the other. It returns in again the operations for the next transaction,
-// because they need rows that this transaction has not locked or read, or because their time ran out.
+// apply applies the operations one after the other. again contains the operations for the next transaction:
+// operations that need rows that this transaction has not locked or read, and operations for which no time is
+// left.
 //
-// The operations of a customer whose time ran out keep their order. Therefore a postponed operation also postpones
-// all later operations of its customers.
+// The operations of a customer whose time is used up keep their order. Therefore a postponed operation also
+// postpones all later operations of its customers.
 func (w *Worker) apply(tx *transaction, batch []*Operation) (again []*Operation) {
 	began := w.node.Stopwatch()
 	clear(w.spent)
@@ -221,9 +222,9 @@ func (w *Worker) apply(tx *transaction, batch []*Operation) (again []*Operation)
 	return again
 }
 
-// transactionFailed ends a failed transaction. The transaction was rolled back if it failed before its commit, or
-// if postgres.NotCommitted reports so. Operations with ids may always be sent again, because they find their
-// receipts if they were done.
+// transactionFailed ends a failed transaction. The transaction was rolled back if it failed before its commit,
+// or if postgres.NotCommitted reports so. Operations with ids may be sent again in any case, because an
+// operation that was done finds its receipt.
 func (w *Worker) transactionFailed(batch []*Operation, err error, committing bool) {
 	n := w.node
 	unknown := committing && !postgres.NotCommitted(err)
@@ -265,8 +266,8 @@ func (w *Worker) transactionFailed(batch []*Operation, err error, committing boo
 	}
 }
 
-// archived ends a transaction in which the database rejected an operation on archived usage. Each operation then
-// runs by itself, so that the other hits of the transaction do not fail.
+// archived ends a transaction in which the database rejected an operation on archived usage. Each operation is
+// then repeated in a transaction of its own, so that the other operations of the batch do not fail.
 func (w *Worker) archived(batch []*Operation, err error) {
 	if len(batch) == 1 {
 		w.fail(batch, fmt.Errorf("%w: %w", ErrArchived, err))

@@ -23,11 +23,11 @@ type Brought struct {
 	Err     error // see BringBack
 }
 
-// BringBack sets counters back to the clock, or to NotBefore if that is later, see model.Target.BringBack. It
-// leaves counters unchanged that are at most a second ahead, so a repeated call does no harm. The version of a
-// changed row rises, so that swaps on the remembered row fail.
+// BringBack sets counters back to the clock, or to NotBefore if NotBefore is later (see model.Target.BringBack).
+// It ignores counters that are at most a second ahead, so a repeated call does no harm. BringBack increments the
+// version of a changed row, so that a lane that remembers the old row cannot swap it.
 //
-// Errors, each for its own counter only: those of Fence.
+// Errors, for each counter alone: those of Fence.
 func (w *Worker) BringBack(ctx context.Context, counters []Ahead) []Brought {
 	all := make([]Brought, 0, len(counters))
 	for some := range slices.Chunk(counters, fenceRows) {
@@ -40,7 +40,7 @@ func (w *Worker) BringBack(ctx context.Context, counters []Ahead) []Brought {
 	return all
 }
 
-// bringing returns the operation, which may be sent again if its outcome is unknown.
+// bringing returns the operation of BringBack. The operation may be sent again if its outcome is unknown.
 func (w *Worker) bringing(counters []Ahead) *Operation {
 	ticket := queue.NewTicket(&w.Session)
 	o := &Operation{Ticket: &ticket, repeatable: true}

@@ -23,21 +23,21 @@ type Fence struct {
 const fenceRows = 250
 
 // Fence fences customers' own counters, and returns an error or nil for each counter. Every later charge to a
-// fenced counter is judged at Boundary or later, by its lock or by a swap that sees the fenced row. A hit that was
-// judged earlier and whose statement is still on its way fails its swap, however late it arrives. Therefore all
-// usage before Boundary is in the usage table and no longer changes.
+// fenced counter is judged at Boundary or later, because the charge locks the fenced row, or swaps the row after
+// reading it. A hit that was judged before the fence, and whose statement arrives after the fence, fails to
+// swap. Therefore all usage from before Boundary is in the usage table and no longer changes.
 //
 // For each counter, Fence creates a missing row, removes expired holds, books the units of an hour that began
-// before Boundary, and advances the limits and the row to Boundary. It leaves a counter unchanged that is already
-// later than Boundary, so a repeated fence does no harm.
+// before Boundary, and advances the limits and the row to Boundary. Fence ignores a counter that has already
+// passed Boundary, so a repeated fence does no harm.
 //
-// Counters of attribute values need no fence, because they book no usage. A charge to such a counter locks the
-// customer's own counter first and is judged at that counter's instant or later. The reason is that hits on
-// several counters are never swapped (see lane.Lane) and transaction.open uses the latest of all instants.
+// Counters of attribute values need no fence, because they book no usage. A charge to such a counter first locks
+// the customer's own counter, and is judged at the own counter's instant or later. The reason is that hits on
+// several counters are never swapped (see lane.Lane), and that transaction.open uses the latest of all instants.
 //
-// Errors, each for its own counter only: *model.StaleError, after which the target must be resolved again; ErrBusy
-// if another transaction holds the row's lock; ErrInternal if the row cannot be read. The errors of Decide apply
-// to all counters of a transaction. Fence the counters with errors again.
+// Some errors concern one counter only: *model.StaleError if the target must be resolved again, ErrBusy if
+// another transaction has locked the row, and ErrInternal if the row cannot be read. The errors of Decide
+// concern all counters of a transaction. The caller must fence counters with an error again.
 func (w *Worker) Fence(ctx context.Context, fences []Fence) []error {
 	errs := make([]error, 0, len(fences))
 	for some := range slices.Chunk(fences, fenceRows) {
@@ -50,7 +50,8 @@ func (w *Worker) Fence(ctx context.Context, fences []Fence) []error {
 	return errs
 }
 
-// fencing returns an operation on the own counters of fences. It may be sent again if its outcome is unknown.
+// fencing returns an operation on the own counters of fences. The operation may be sent again if its outcome is
+// unknown.
 func (w *Worker) fencing(fences []Fence) *Operation {
 	ticket := queue.NewTicket(&w.Session)
 	o := &Operation{Ticket: &ticket, repeatable: true, insert: true, numbered: true} // each fence has its own error

@@ -10,8 +10,8 @@ import (
 )
 
 // DecideTogether decides hits of any customers and meters as if they arrived one after the other. It charges all
-// of them or none, which together reports. If no hit is charged, Allowed is false for all hits, including hits
-// that would have fitted.
+// hits or no hit; together reports which. If no hit is charged, Allowed is false for all hits, even for a hit
+// that would have been admitted.
 //
 // An error of one hit is the error of all hits.
 func (w *Worker) DecideTogether(ctx context.Context, from queue.SenderID, hits []model.Hit) (results []model.Decision, together bool, err error) {
@@ -45,7 +45,7 @@ func (o Once) Wait(ctx context.Context, patient bool) queue.Result {
 	return queue.Result{Decision: d, Err: err}
 }
 
-// Submit passes a sender's hit to its worker and returns a Once to wait for.
+// Submit enqueues a sender's hit in its worker, and returns the waiting hit.
 func (w *Worker) Submit(from queue.SenderID, h *model.Hit) Once {
 	o := w.newOperation(from, h.Target, h.ID)
 	return Once{submit(w, o, func(tx *transaction) (d model.Decision, err error) {
@@ -113,8 +113,8 @@ func (tx *transaction) chargeHit(counters []*lockedRow, d model.Decision) (_ mod
 	return d, tx.addUnits(d.Target, counters, d.Cost, d.At), nil
 }
 
-// hits decides hits as if they arrived one after the other. It charges all of them or none, which together
-// reports.
+// hits decides hits as if they arrived one after the other, and charges all hits or no hit; together reports
+// which.
 func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, together bool, err error) {
 	saved := tx.snapshot(hits)
 	results, together = make([]model.Decision, len(hits)), true
@@ -144,7 +144,7 @@ func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, togethe
 	tx.restore(saved)
 	for i := range results {
 		if results[i].Allowed {
-			// The hit would have fitted, but its charge has been undone.
+			// The hit would have been admitted, but its charge has been reverted.
 			if results[i], err = tx.look(hits[i].Target, hits[i].Cost); err != nil {
 				return nil, false, err
 			}
@@ -205,9 +205,9 @@ func (tx *transaction) restore(s snapshot) {
 	}
 }
 
-// SetLevel sets the level, 0 … MaxNumber, of the target's attribute value or else of the meter. A rise is judged
-// as a hit of the difference, and a fall always succeeds. The decision of a rise has the difference as its cost,
-// and all other decisions have the cost 0.
+// SetLevel sets a level, 0 … MaxNumber. If the target has an attribute value, the level is that of the value;
+// otherwise it is that of the meter. A rise is judged as a hit of the difference, and a fall is always allowed.
+// The decision of a rise has the difference as its cost, and all other decisions have the cost 0.
 //
 // Errors: ErrNoLevel, *TooHighError, and those of Decide.
 func (w *Worker) SetLevel(ctx context.Context, from queue.SenderID, t *model.Target, level int64) (model.Decision, error) {

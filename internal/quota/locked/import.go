@@ -26,15 +26,15 @@ func (e *TooMuchError) Error() string {
 	return fmt.Sprintf("the limit can have at most %d used; nothing was done", e.Most)
 }
 
-// Import is usage from before the customer came to quotad. It contains either usage at an instant, or the units
-// that count against one limit now.
+// Import is usage from the time before the customer used quotad. It contains either usage at an instant, or the
+// number of units that count against one limit now.
 type Import struct {
 	Target *model.Target // the target of the customer's meter with the attributes
 	ID     model.ID      // required
 
-	// Cost units (1 … MaxNumber) were used at At, µs since the Unix epoch and not in the future. They are usage of
-	// At's hour, or an adjustment of that hour if At's billing period has ended. They also count in each window
-	// that contains At and still runs, even beyond the window's limit.
+	// Cost is the number of units (1 … MaxNumber) that were used at At, µs since the Unix epoch and not in the
+	// future. The units are usage of At's hour, or an adjustment of that hour if At's billing period has ended.
+	// They also count in each running window that contains At, even beyond the window's limit.
 	Cost, At int64
 
 	// Limit is the name of a limit, or empty for an Import of usage. From now on, Used units (0 … MaxNumber) count

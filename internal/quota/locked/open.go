@@ -29,8 +29,8 @@ func (tx *transaction) open(t *model.Target) (counters []*lockedRow, instant int
 	return counters, instant, nil
 }
 
-// admit is open for hits and reservations. If the target is barred at their instant, admit returns the reason as
-// an error.
+// admit does the same as open, for hits and reservations. If the target is barred at their instant, admit
+// returns the reason as an error.
 func (tx *transaction) admit(t *model.Target) (counters []*lockedRow, instant int64, err error) {
 	counters, instant, err = tx.take(t)
 	switch {
@@ -49,13 +49,13 @@ func (tx *transaction) admit(t *model.Target) (counters []*lockedRow, instant in
 	return counters, instant, nil
 }
 
-// judge decides a cost now on locked rows, and charges nothing.
+// judge returns the decision of locked rows for a cost now. It charges nothing.
 func (tx *transaction) judge(t *model.Target, counters []*lockedRow, cost int64) model.Decision {
 	return model.Judge(t, rowsOf(counters), t.Instant(tx.now), cost)
 }
 
-// openAny is open without the check that the target's overrides are still in force. It serves operations that
-// judge no cost.
+// openAny does the same as open, except that it does not check that the target's overrides are still in force.
+// It is for operations that judge no cost.
 func (tx *transaction) openAny(t *model.Target) (counters []*lockedRow, err error) {
 	counters, instant, err := tx.take(t)
 	if err == nil {
@@ -94,9 +94,9 @@ func (tx *transaction) take(t *model.Target) (counters []*lockedRow, instant int
 	return counters, instant, nil
 }
 
-// overtaken reports whether a change that is newer than the target may concern a counter. change is the change
-// number of the counter's row. If the database has no such change, its history went back, or the number was
-// written by hand. In that case the target counts if it is correct as of the newest change in the database.
+// overtaken returns an error if a change that is newer than the target may concern a counter. change is the
+// change number of the counter's row. If the database has no such change, the change was lost, or the number was
+// written by hand. In that case the target is accepted if it is valid for the newest change in the database.
 //
 // Errors: errMissingNumber and *model.StaleError.
 func (tx *transaction) overtaken(t *model.Target, change int64) error {
@@ -112,7 +112,7 @@ func (tx *transaction) overtaken(t *model.Target, change int64) error {
 	return nil
 }
 
-// begin makes the rows fit the target, removes expired holds, and sets the rows' change number to the target's.
+// begin adapts the rows to the target, removes expired holds, and sets the rows' change number to the target's.
 func (tx *transaction) begin(t *model.Target, counters []*lockedRow, instant int64) {
 	counters[0].target = t.Base()
 	for i, c := range counters {
@@ -136,8 +136,8 @@ func (tx *transaction) begin(t *model.Target, counters []*lockedRow, instant int
 	tx.watch(t, counters[0], instant)
 }
 
-// countCap adds the units booked in the period of the target's cap to the state of the customer's own counter.
-// Errors: errMissingHour.
+// countCap sets the cap in the state of a customer's own counter to the units that are booked in the period of
+// the target's cap. Errors: errMissingHour.
 func (tx *transaction) countCap(t *model.Target, own *lockedRow) error {
 	if !t.Uncounted(own.State) {
 		return nil

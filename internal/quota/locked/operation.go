@@ -11,8 +11,8 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Operation is one entry of a worker's queue. It is either one caller's operation or a group. A group contains
-// plain hits that a lane has handed over, and each of these hits has its own caller.
+// Operation is one entry of a worker's queue: either one caller's operation or a group. A group consists of
+// plain hits that a lane has passed to the worker. Each hit of a group has a caller of its own.
 type Operation struct {
 	*queue.Ticket // the ticket of the single caller; nil for a group
 	from          queue.SenderID
@@ -134,8 +134,9 @@ func (o *Operation) join(later *Operation) bool {
 	return true
 }
 
-// goesWith reports whether two operations may share a transaction. An operation that must be isolated shares it
-// only with such operations of the same customer, if both operations have one customer each.
+// goesWith reports whether two operations may share a transaction. An operation with alone set may share a
+// transaction only with another such operation of the same customer, if each of the two operations has only one
+// customer.
 func (o *Operation) goesWith(other *Operation) bool {
 	if o.alone != other.alone || o.single || other.single {
 		return false
@@ -152,7 +153,8 @@ func (o *Operation) customer() (customer int64, single bool) {
 	return first, first == last
 }
 
-// Take moves a queued operation into a transaction. requeue moves it back, unless its callers have left.
+// Take moves a queued operation into a transaction. requeue moves the operation back to the queue, unless its
+// callers have left.
 func (o *Operation) Take() bool    { return o.each((*queue.Ticket).Take) }
 func (o *Operation) requeue() bool { return o.each((*queue.Ticket).Requeue) }
 

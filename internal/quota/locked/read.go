@@ -69,8 +69,8 @@ func (w *Worker) read(pipe *session.Pipeline, batch []*Operation, now int64) (*t
 	return tx, pipe.Answers()
 }
 
-// lock locks and reads rows. With SKIP LOCKED it does not wait, so another transaction holds the lock of a row
-// that exists but could not be locked.
+// lock locks and reads rows. With SKIP LOCKED it waits for no row, and marks each existing row that it could not
+// lock as held.
 func (w *Worker) lock(pipe *session.Pipeline, tx *transaction, keys []model.CounterKey, due map[model.CounterKey]bool) {
 	if len(keys) == 0 {
 		return
@@ -135,7 +135,8 @@ func sorted[T comparable](list []T, compare func(a, b T) int) []T {
 	return slices.Compact(list)
 }
 
-// encode sets the parameters of a statement. They are sent before the parameters of the next statement are set.
+// encode encodes the parameters of a statement. They must be sent before the parameters of the next statement
+// are encoded.
 func (w *Worker) encode(fill func(*session.Params)) [][]byte {
 	w.params.Reset()
 	fill(&w.params)

@@ -49,8 +49,8 @@ type receiptBody struct {
 	late     bool            // a reservation was committed after it had expired
 	charged  []model.Charged // the charged limits, one element for each counter; nil: nothing was charged
 	views    []model.View    // the response's view of each limit
-	settled  []model.View    // of a settled reservation: the view of each limit in the response to that request
-	doneAt   int64           // of a settled reservation: the At of that response
+	settled  []model.View    // the view of each limit in the response that settled a reservation
+	doneAt   int64           // At of the response that settled a reservation
 }
 
 // attributes returns the attributes and values of the charged counters.

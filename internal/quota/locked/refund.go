@@ -66,7 +66,8 @@ func (tx *transaction) refund(r *Refund) (out Refunded, err error) {
 	}
 	var hit *receipt
 	if r.Hit.Given() {
-		// The payload of the hit's id does not matter.
+		// The payload of the hit's receipt is not compared, because a refund accepts any request under the hit's
+		// id.
 		if hit, err = tx.receipt(customer, r.Hit.Key); err != nil {
 			return out, err
 		}
@@ -184,9 +185,9 @@ func (tx *transaction) takeOff(own *lockedRow, hour, units int64) {
 	own.touch()
 }
 
-// refundPresent returns units to the windows that run now, and subtracts the same number from the usage of the
-// running billing period, the newest hours first. Each window and hour loses at most the units that it has. taken
-// is the number of units by which usage fell.
+// refundPresent returns units to the running windows, and subtracts as many units from the usage of the running
+// billing period, the newest hours first. No window and no hour loses more units than it has. taken is the
+// number of units by which usage fell.
 func (tx *transaction) refundPresent(t *model.Target, counters []*lockedRow, r *Refund, instant int64) (taken int64, err error) {
 	own := counters[0]
 	hour, _ := t.RunningHour(instant)

@@ -45,8 +45,8 @@ func (w *Worker) Commit(ctx context.Context, from queue.SenderID, t *model.Targe
 	return w.settle(ctx, from, t, r, func(tx *transaction) (Settled, error) { return tx.commit(t, r, cost, false) })
 }
 
-// CommitOverrun is Commit for a cost that has been spent already. The cost is charged even beyond hard limits, so
-// *NoRoomError does not occur.
+// CommitOverrun commits a cost that has been spent already. Unlike Commit, it charges the cost even beyond hard
+// limits, so it never returns *NoRoomError.
 func (w *Worker) CommitOverrun(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID, cost int64) (Settled, error) {
 	return w.settle(ctx, from, t, r, func(tx *transaction) (Settled, error) { return tx.commit(t, r, cost, true) })
 }
@@ -65,8 +65,9 @@ func (w *Worker) settle(ctx context.Context, from queue.SenderID, t *model.Targe
 	return submit(w, w.newOperation(from, t, model.ID{Key: r.key}), how).result(ctx)
 }
 
-// reserve charges units and holds them, but books no usage. most is the maximum number of the customer's open
-// reservations on the meter. The customer's own counter is locked and has a hold for each of them.
+// reserve charges units and adds a hold to each charged counter. It books no usage. most is the maximum number
+// of the customer's open reservations on the meter. The customer's own counter, which is locked, has a hold for
+// each open reservation.
 func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, most int) (out Reservation, err error) {
 	if t.Level {
 		return out, ErrLevel

@@ -109,9 +109,10 @@ func (tx *transaction) Charge(counters []*lockedRow, d model.Decision) model.Dec
 	return d.Charged(rowsOf(counters))
 }
 
-// stand advances a customer's own counter to an instant at which units were booked or subtracted without a charge.
-// The result of its limits does not change. The end of a billing period is placed after the last such instant of
-// the row, see usage.Mark and Fence. The caller must touch the row.
+// stand advances a customer's own counter to an instant at which units were booked or subtracted without a
+// charge. The state of the limits does not change. The row must contain the last such instant, because
+// usage.Mark and Fence read the instant from the row to place the end of a billing period. The caller must touch
+// the row.
 func (tx *transaction) stand(t *model.Target, own *lockedRow, instant int64) {
 	if own.At >= instant {
 		return
@@ -156,8 +157,9 @@ func (c *lockedRow) hourKey(hour int64) model.HourKey {
 	return model.HourKey{Customer: c.key.Customer, Meter: c.key.Meter, Hour: hour}
 }
 
-// finished returns the units of an own counter's hours in [from, to), by the hours' starts. The result contains
-// the finished hours in their state after this transaction, and the running hour. Errors: errMissingHour.
+// finished returns the units of an own counter's hours in [from, to), by the start of the hour. The result
+// contains the finished hours with the changes of this transaction, and the running hour. Errors:
+// errMissingHour.
 func (tx *transaction) finished(own *lockedRow, from, to int64) (map[int64]int64, error) {
 	read := tx.hours[own.key]
 	if read == nil || from < read.from || read.to < to {

@@ -11,12 +11,12 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Worker does operations on locked rows: hits that no swap can charge, requests with an id, refunds, reservations,
-// imports and atomic batches.
+// Worker performs operations on locked rows: hits that no swap can charge, requests with an id, refunds,
+// reservations, imports and atomic batches.
 //
-// A worker collects operations as a lane collects hits, and does a batch of them in one transaction. It locks the
-// rows of all their counters and reads them. It applies one operation after the other with the Go model. Then it
-// writes the changed rows.
+// A worker collects operations as a lane collects hits, and performs a batch of operations in one transaction.
+// It locks and reads the rows of all their counters, applies one operation after the other with the Go model,
+// and then writes the changed rows.
 type Worker struct {
 	node    *queue.Node
 	Session session.Session
@@ -71,11 +71,12 @@ func (w *Worker) blocked(o *Operation) bool {
 	return o.waited.Load() || w.underWay[o.own[0]] > 1
 }
 
-// skipTime is the time for which a worker does not wait for locked rows after it or its lane waited for a lock
-// without success.
+// skipTime is the time for which a worker waits for no locked row, after the worker or its lane waited for a
+// lock without success.
 const skipTime = 5 * time.Second
 
-// SkipLocked begins skipTime. A row may stay locked for long, and hits on other rows must not wait for it, too.
+// SkipLocked begins skipTime. A row may stay locked for long, and hits on other rows must not wait for the
+// locked row, too.
 func (w *Worker) SkipLocked() { w.SkipUntil.Store(int64(w.node.Stopwatch() + skipTime)) }
 
 // SkipsLocked reports whether the worker does not wait for locked rows now.
@@ -111,7 +112,7 @@ func (w *Worker) ended(o *Operation) {
 	w.endedLocked(o)
 }
 
-// endedLocked is ended for callers that hold the inbox's mutex.
+// endedLocked does the same as ended. The caller must have locked the inbox's mutex.
 func (w *Worker) endedLocked(o *Operation) {
 	for _, t := range o.targets {
 		t.HandOver(-1)

@@ -9,7 +9,7 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// write sends the changes that the operations made in the transaction. They are sent together with the commit.
+// write sends the changes that the operations made in the transaction, together with the commit.
 func (tx *transaction) write(pipe *session.Pipeline, p *session.Params) {
 	send := func(name session.StatementName, rows int, fill func()) {
 		if rows == 0 {
@@ -47,8 +47,8 @@ func (tx *transaction) write(pipe *session.Pipeline, p *session.Params) {
 	send(AddAudit, len(tx.audits), func() { encodeAudits(p, tx.audits) })
 }
 
-// changed returns the counters whose rows must be updated, and in made the counters whose rows must be created, in
-// lock order.
+// changed returns, in lock order, the counters whose rows must be updated, and in made the counters whose rows
+// must be created.
 func (tx *transaction) changed() (changed, made []*lockedRow) {
 	for _, c := range tx.counters {
 		switch {
@@ -126,7 +126,7 @@ func (tx *transaction) encodeLevels(p *session.Params, keys []model.CounterKey) 
 	p.Int8(units)
 }
 
-// hourColumns contains keys of usage or of adjustments.
+// hourColumns contains keys of usage or of adjustments, which encode writes as arrays for a statement.
 type hourColumns []model.HourKey
 
 func (c hourColumns) encode(p *session.Params) {
@@ -158,7 +158,7 @@ func (tx *transaction) receiptsToWrite() (fresh []*receipt, changed [len(Receipt
 	return fresh, changed
 }
 
-// usualBody is the approximate size of the body of a hit with two limits, bytes.
+// usualBody is the approximate size of a receipt's body for a hit with two limits, in bytes.
 const usualBody = 192
 
 // receiptColumns contains the columns that new and changed receipts share.

@@ -68,9 +68,9 @@ func CanArchive(ctx context.Context, pool *pgxpool.Pool, before int64) error {
 	return nil
 }
 
-// oldHoursSQL finds the own counters of a page of a shard that have units of an hour before an instant, and the
-// last key of a full page. The parameters are $1 the shard, $2–$4 the key after which to continue, $5 the number
-// of keys of a page, and $6 the instant.
+// oldHoursSQL finds the customers' own counters of a page of a shard that have units of an hour before an
+// instant, and the last key of a full page. The parameters are $1 the shard, $2–$4 the key after which to
+// continue, $5 the number of keys of a page, and $6 the instant.
 const oldHoursSQL = `
 SELECT customer, meter, attribute, old, n
 FROM (SELECT customer, meter, attribute, attribute = '' AND units > 0 AND hour < $6 AS old, row_number() OVER (ORDER BY customer, meter, attribute) AS n
@@ -108,8 +108,8 @@ WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i
 const bookRows = 250
 
 // BookBefore books the units that counters contain for hours before an instant, µs, and returns the number of
-// these counters. Otherwise the next hit would book the units, perhaps after their month was archived. The
-// versions of the rows rise, so swaps on the remembered rows fail.
+// these counters. Otherwise the next hit would book the units, perhaps after their month was archived.
+// BookBefore increments the version of each row, so that a lane that remembers the old row cannot swap it.
 func BookBefore(ctx context.Context, pool *pgxpool.Pool, before int64) (booked int, err error) {
 	for shard := range int16(model.Shards) {
 		for last, more := (model.CounterKey{}), true; more; {

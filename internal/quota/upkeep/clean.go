@@ -31,15 +31,16 @@ type CleanerOptions struct {
 	Log    *slog.Logger // nil: nothing is logged
 }
 
-// Cleaner removes the counters of attribute values that are equivalent to missing counters. All limits of such a
-// counter have their whole quota, and it has not been used for a while. Cleaner never changes customers' own
-// counters, which are the account of their usage, or counters of customers that are archived or do not exist (see
-// package plans).
+// Cleaner removes counters of attribute values that are equivalent to missing counters. All limits of such a
+// counter have their whole quota, and the counter has not been used for a while. Cleaner never changes
+// customers' own counters, which are the account of the customers' usage. It also ignores counters of customers
+// that are archived or do not exist (see package plans).
 //
 // Cleaner also removes the holds of expired reservations from counters that have no operations.
 //
-// It walks all counters in the order of their key, a small page at a time, and sleeps in between. It uses less
-// than a hundredth of one session if there is little to do. All nodes may run a Cleaner on the same database.
+// Cleaner walks all counters in the order of their key, a small page at a time, and sleeps in between. It uses
+// less than a hundredth of one session if there is little to do. All nodes may run a Cleaner on the same
+// database.
 type Cleaner struct {
 	options CleanerOptions
 	removed atomic.Int64
@@ -54,10 +55,10 @@ type Cleaner struct {
 	limit  time.Duration // stepLimit
 }
 
-// A judgment at one instant must also be valid slightly earlier. Clocks of other nodes differ, and a batch that is
-// sent again keeps its original instant. Therefore a counter is removed if it had its whole quota and was unused a
-// minute ago. A counter without a limit in the plan is removed after a day, because the limit may return within
-// that time.
+// A counter must have been removable somewhat earlier, too, because other nodes' clocks differ, and because a
+// batch that is sent again keeps its original instant. Therefore a counter is removed if it had its whole quota
+// and was unused a minute ago. A counter without a limit in the plan is removed after a day, because the limit
+// may return within the day.
 const (
 	idleFor      = int64(60e6)
 	unlimitedFor = int64(24 * 3600e6)
@@ -66,10 +67,10 @@ const (
 const (
 	// stepLimit is the maximum duration of a step, including all its waits.
 	stepLimit = 5 * time.Second
-	// busyPause is the pause after a step that removed many counters. If ten times the step's duration is longer,
-	// the pause is that time. This results in some 2000 removals a second, which hardly slow other hits. restPause
-	// is the pause after any other step, or a hundred times the step's duration if that is longer. No pause is
-	// longer than maxPause.
+	// busyPause is the minimum pause after a step that removed many counters. The pause is ten times the step's
+	// duration if that is longer. The result is some 2000 removals a second, which hardly delay hits. restPause
+	// is the minimum pause after any other step. The pause is a hundred times the step's duration if that is
+	// longer. No pause is longer than maxPause.
 	busyPause = 200 * time.Millisecond
 	restPause = 500 * time.Millisecond
 	maxPause  = 20 * time.Second

@@ -9,8 +9,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// overdueSQL finds counters with holds that have expired by PostgreSQL's time. Open reservations are few, and each
-// shard has its share of them. The parameters are $1 the shard, $2 the instant, and $3 the number of holds.
+// overdueSQL finds counters with holds that have expired by PostgreSQL's time. The statement is cheap, because
+// there are few open reservations, and each shard has only a part of them. The parameters are $1 the shard, $2
+// the instant, and $3 the number of holds.
 const overdueSQL = `
 SELECT DISTINCT customer, meter, attribute
 FROM (SELECT customer, meter, attribute FROM holds WHERE shard = $1 AND expires_at <= $2 LIMIT $3) overdue`

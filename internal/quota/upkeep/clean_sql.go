@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// stepKeys is the maximum number of keys that a step passes. stepValues is the maximum number of counters of
-	// values that it reads and judges. The keys are read from the index alone if the table was vacuumed.
+	// stepKeys is the maximum number of keys that a step passes. stepValues is the maximum number of values'
+	// counters that a step reads and judges. If the table was vacuumed, the keys are read from the index alone.
 	stepKeys   = 5000
 	stepValues = 500
 )

@@ -88,8 +88,8 @@ DELETE FROM holds h
 USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
 WHERE h.shard = ANY (ARRAY[i.shard]) AND h.customer = i.customer AND h.meter = i.meter AND h.attribute = i.attribute`
 
-// dropReceiptsSQL deletes some receipts of customers at a time. These receipts can no longer be requested, and
-// they contain values of attributes. The parameters are $1–$2 shard and customer, and $3 the number of receipts.
+// dropReceiptsSQL deletes some of the customers' receipts. Nobody can request these receipts any more, and they
+// contain attribute values. The parameters are $1–$2 shard and customer, and $3 the number of receipts.
 const dropReceiptsSQL = `
 DELETE FROM receipts_SLOT r
 USING (SELECT f.shard, f.customer, f.key FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
@@ -124,11 +124,11 @@ type Cleared struct {
 	Receipts bool
 }
 
-// ClearCounters books the units of the running hours of customers that are no longer charged, and then removes at
-// most most of their counters. If keepOwn is true, the customers' own counters stay as the account of their
-// charges, without the state of limits. Their receipts are removed, too. ClearCounters does not wait for locks. It
-// leaves counters that a hit has locked, and reports them in Left. The rest of the transaction uses the settings
-// of ByKey.
+// ClearCounters books the units of the running hours of customers that are no longer charged, and then removes
+// at most most of their counters. If keepOwn is true, the customers' own counters remain without the state of
+// limits, as the account of the charges. ClearCounters removes the customers' receipts, too. It does not wait
+// for locks, so counters that a hit has locked remain, and Left reports them. The rest of the transaction uses
+// the settings of ByKey.
 func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bool, most int) (done Cleared, err error) {
 	if err := session.ByKey(ctx, tx); err != nil {
 		return done, err

@@ -126,8 +126,8 @@ const missingSQL = `
 SELECT EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = to_regclass($1) AND partdefid <> 0) AND NOT EXISTS (
 	SELECT FROM (` + boundsSQL + `) b WHERE coalesce(lower < $4::bigint, true) AND coalesce(upper > $3::bigint, true))`
 
-// makeMonth creates one partition, unless it exists. It fills the new table before attaching it. Therefore charges
-// never wait for a lock of the parent, and they wait for the default partition only if their rows move.
+// makeMonth creates one partition unless it exists. It fills the new table before attaching it. Therefore the
+// parent table is never locked against charges, and the default partition is locked only while rows are moved.
 func (p *Partitioner) makeMonth(ctx context.Context, table partitioned, start time.Time) (made bool, err error) {
 	from, to := start.UnixMicro(), start.AddDate(0, 1, 0).UnixMicro()
 	missing := false

@@ -18,7 +18,7 @@ type Charged struct {
 	Meter    int32
 }
 
-// BeforeCharged precedes all Charged.
+// BeforeCharged is the position before all customers and meters.
 var BeforeCharged = Charged{Shard: -1}
 
 // nextCharged jumps from key to key within a shard, because a customer's meter may have years of usage and
@@ -43,7 +43,7 @@ const nextCharged = `
 	)
 	SELECT $1::smallint, customer, meter FROM charged WHERE n > 0 ORDER BY n`
 
-// nextShard returns the first shard with rows from a given shard on, or null if there is none.
+// nextShard returns the first shard at or after a given shard that has rows, or null if there is none.
 const nextShard = `
 	SELECT least(
 		(SELECT shard FROM counters WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1),
@@ -153,7 +153,8 @@ func Mismatches(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Mismatch, err
 	return all, nil
 }
 
-// A cap's bucket has the identity 1. Other buckets may contain 1 as a level, so Go code checks the states.
+// A cap's bucket has the identity 1. Because the level of another bucket may be 1, too, Go code verifies the
+// states.
 const selectStates = `
 	SELECT w.shard, w.customer, w.meter, c.state
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS w (shard, customer, meter)

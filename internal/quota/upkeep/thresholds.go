@@ -22,7 +22,7 @@ type Threshold struct {
 	Percent     int
 	Used        int64 // units
 	Units       int64 // the number of units of the limit
-	Burst       int64 // the burst, to which percentages relate if the limit refills; 0: the limit does not refill
+	Burst       int64 // the burst of a limit that refills, the base of its percentages; 0 for other limits
 	AmountMinor int64 // the amount of a cap
 	Start       int64 // the start of the window, µs; 0: the limit's windows have no start
 	Reset       int64 // the instant at which the whole quota would be available again, µs; 0: never
@@ -63,8 +63,8 @@ SELECT customer, meter, at, written_at, clock, name, percent, used, units, burst
 FROM taken ORDER BY at, customer, meter, version, name, percent`
 
 // TakeThresholds removes at most most thresholds from the table, in the caller's transaction, and returns them.
-// They belong to the caller if that transaction is committed. The thresholds of one customer and meter are in the
-// order of their charges.
+// The removal takes effect if the caller commits the transaction. The thresholds of one customer and meter are
+// in the order of their charges.
 func TakeThresholds(ctx context.Context, tx pgx.Tx, most int) ([]Threshold, error) {
 	if err := session.ByKey(ctx, tx); err != nil {
 		return nil, err
@@ -81,9 +81,9 @@ FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
 LATERAL (SELECT meter, at, version, change, state, departed FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND attribute = '' OFFSET 0) c`
 
-// Unraised returns targets of customers' own counters that may have reached a threshold that has not been raised
-// at now, µs. The rows are not locked, so whoever raises a threshold must check it again. For targets see
-// CleanerOptions.
+// Unraised returns the targets of customers' own counters that, at now, µs, may have reached a threshold that
+// was not raised. Unraised does not lock the rows, so the caller must check a threshold again before raising it.
+// For targets see CleanerOptions.
 func Unraised(ctx context.Context, pool *pgxpool.Pool, customers []int64, now int64,
 	targets func(context.Context, []model.CounterKey) ([]*model.Target, error),
 ) (all []*model.Target, err error) {
