@@ -90,13 +90,13 @@ func tagged[T any](ctx context.Context, c *Client, path string) (out T, etag str
 	return out, header.Get("ETag"), err
 }
 
-// post sends in to a path with POST.
+// post sends a POST request with in as its JSON body, and decodes the answer.
 func post[T any](ctx context.Context, c *Client, path string, in any) (out T, err error) {
 	_, err = c.Do(ctx, http.MethodPost, path, nil, in, &out)
 	return out, err
 }
 
-// put sends in to a path with PUT.
+// put sends a PUT request with in as its JSON body, and decodes the answer.
 func put[T any](ctx context.Context, c *Client, path string, in any) (out T, err error) {
 	_, err = c.Do(ctx, http.MethodPut, path, nil, in, &out)
 	return out, err

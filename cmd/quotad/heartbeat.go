@@ -34,8 +34,8 @@ func (n *node) newHeartbeat() *heartbeat {
 	return &heartbeat{node: n, row: plans.Node{ID: rand.Text(), Name: cmp.Or(name, n.url), Version: version}}
 }
 
-// run writes every few seconds until ctx ends. It logs when the writes begin to fail and when they succeed
-// again.
+// run writes the heartbeat to the database every few seconds until ctx ends. It logs when these writes begin to
+// fail and when they succeed again.
 func (h *heartbeat) run(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()

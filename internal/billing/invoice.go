@@ -33,7 +33,7 @@ const (
 	SeriesTest = "test"
 )
 
-// TestPrefix begins the numbers of the test series, before the seller's own prefix.
+// TestPrefix precedes the seller's prefix in the invoice numbers of the test series.
 const TestPrefix = "TEST-"
 
 // PrefixIn returns the start of a series' numbers for a seller's prefix.

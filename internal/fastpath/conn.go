@@ -202,9 +202,9 @@ func (c *conn) closing() bool {
 	return c.closed
 }
 
-// Close closes the connection. While the fast path serves a request, the connection closes only after the
-// response, in end. net/http considers such a connection idle, so its Shutdown would otherwise cut off the
-// request.
+// Close closes the connection. While the fast path serves a request, Close only marks the connection, and the
+// method end closes it after the response. net/http considers such a connection idle, so its Shutdown would
+// otherwise cut off the request.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,8 +27,9 @@ type Options struct {
 	// Confirm verifies on a new session that the database has the history in which targets are resolved. If the
 	// database has another history, Confirm changes History. If Confirm is nil, nothing is verified.
 	Confirm func(context.Context, *pgx.Conn) error
-	// History returns the history that targets must belong to, see model.Target.SetHistory. If History is nil,
-	// targets of any history are accepted.
+	// History returns the identity of the database's history, which changes when a failover or a restore loses
+	// writes. Targets must belong to this history, see model.Target.SetHistory. If History is nil, targets of
+	// any history are accepted.
 	History func() uint64
 	// Pool serves reads and statistics, with PoolSettings.
 	Pool *pgxpool.Pool

@@ -150,8 +150,9 @@ func (e *Engine) laneOf(t *model.Target) int {
 	return int(model.Shard(t.Counters[0].Key.Customer)) % len(e.lanes)
 }
 
-// memoryNow returns the instant at which hits may be refused from memory. ok is false if no hit may be. Without
-// a clock no hit is refused from memory, and the lane reports the error.
+// memoryNow returns the instant at which hits may be refused from memory. ok is false if no hit may be refused
+// from memory. Without a clock, no hit is refused from memory, and the lane that charges the hit reports the
+// error.
 func (e *Engine) memoryNow(ctx context.Context) (now int64, ok bool) {
 	if !e.options.MemoryUsable() {
 		return 0, false

@@ -113,8 +113,8 @@ func (s *Room) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, denie
 	return respond.Write(w, status, contentType, buf.B)
 }
 
-// tellLimits counts a decision and writes the headers of its limits. wait is the hit's wait, see
-// model.Decision.RetryAfter.
+// tellLimits counts the decision in the metrics and writes the headers of its limits. It returns the time until
+// a retry, see model.Decision.RetryAfter.
 func (s *Room) tellLimits(w http.ResponseWriter, h *hit, d *model.Decision, buf *respond.Buffer) (wait int64) {
 	s.metrics.count(h, d)
 	buf.Views = respond.AppendViews(buf.Views[:0], d)

@@ -22,8 +22,8 @@ type plain struct {
 	at   int
 }
 
-// plainHit reads a body with one hit. like is the subject of an earlier hit. Most requests repeat the customer
-// and meter of like, so the hit shares its strings, which saves an allocation.
+// plainHit reads a body with one hit. If the hit has the customer and the meter of an earlier hit's subject,
+// like, the hit shares the strings of the subject, which saves an allocation.
 func plainHit(body []byte, like *respond.Subject) (h hit, ok bool) {
 	p := plain{body: body}
 	if !p.hit(&h, like) {
@@ -160,7 +160,7 @@ func (p *plain) space() {
 	}
 }
 
-// next consumes the character c if it follows next.
+// next consumes the next character if it equals c, and reports whether it did.
 func (p *plain) next(c byte) bool {
 	p.space()
 	if p.at == len(p.body) || p.body[p.at] != c {

@@ -84,7 +84,8 @@ func (s *Room) readOverview(ctx context.Context) (body client.Overview, err erro
 // lately contains the periods for which decisions are reported: the starts of minutes, µs.
 type lately struct{ recent, hour, day, seconds int64 }
 
-// latelyAt returns the periods that end with the nodes' last reports.
+// latelyAt returns the recent periods that the overview shows. Each period ends at the time of the nodes' last
+// reports.
 func latelyAt(now int64, nodes []plans.Node) lately {
 	const minute, hour = int64(60e6), int64(3600e6)
 	this, until := now-now%minute, int64(0)

@@ -30,7 +30,7 @@ func (c *Customer) known(line *timeline.Timeline) (from, end *int64) {
 	return &p.Start, &p.KnownEnd
 }
 
-// edit is an account being edited. The timeline in line follows the edited account.
+// edit is an account that is being edited. Its field line is the account's timeline, which each edit updates.
 type edit struct {
 	c       *Customer // the stored state
 	line    *timeline.Timeline

@@ -57,8 +57,8 @@ const capPeriods = 3
 // capPeriods because a counter keeps its time even if the test clock is set back by years.
 const clockCapPeriods = 36
 
-// periodsFrom returns up to most periods of a timeline, starting with the running period. If no period runs
-// yet, it starts with the first.
+// periodsFrom returns periods of a timeline, at most as many as most. The first is the running period or, if no
+// period runs yet, the first period of the timeline.
 func periodsFrom(c *Customer, line *timeline.Timeline, most int) (all []billing.Period, err error) {
 	if c.Open == nil {
 		return nil, nil
@@ -81,7 +81,7 @@ func periodsFrom(c *Customer, line *timeline.Timeline, most int) (all []billing.
 	return all, err
 }
 
-// pricedPeriods returns the terms of the periods from periodsFrom.
+// pricedPeriods returns the terms of the periods that periodsFrom returns.
 func (h *Hooks) pricedPeriods(ctx context.Context, q postgres.Querier, c *Customer, line *timeline.Timeline, most int) (all []assembly.Terms, err error) {
 	periods, err := periodsFrom(c, line, most)
 	if err != nil {

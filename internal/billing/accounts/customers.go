@@ -69,7 +69,7 @@ func ReadCustomers(ctx context.Context, q postgres.Querier, ids []int64, now int
 	return all, postgres.Send(ctx, q, b)
 }
 
-// QueueCustomers queues the read of ReadCustomers as a statement of a batch.
+// QueueCustomers adds the query of ReadCustomers to a batch. The returned map is filled when the batch is sent.
 func QueueCustomers(b *pgx.Batch, ids []int64, now int64) map[int64]*Customer {
 	all := make(map[int64]*Customer, len(ids))
 	b.Queue(customerRows, ids, now).Query(func(rows pgx.Rows) error {

@@ -41,7 +41,8 @@ func paymentEvent(word string, i *billing.Invoice, p *paymentAudit, at int64) ev
 	}}
 }
 
-// draftEvents returns the events of new drafts, including those for drafts that are held at once.
+// draftEvents returns the events of new drafts, including the events of drafts that are held as soon as they are
+// created.
 func draftEvents(drafts []*Task) (all []events.Event) {
 	for _, t := range drafts {
 		i := &t.Result.Invoice

@@ -119,7 +119,7 @@ func (p place) String() string {
 	return fmt.Sprintf("a/%d/%d/%s", p.hour, p.at, p.key)
 }
 
-// readPlace parses a place. The empty text is the place before all hours.
+// readPlace parses a position in the list of hours. The empty text is the position before the first hour.
 func readPlace(s string) (p place, ok bool) {
 	parts := strings.Split(s, "/")
 	var bad, worse error

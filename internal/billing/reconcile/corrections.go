@@ -116,7 +116,7 @@ func (p *page) correctedBy(ctx context.Context, lines []lineRef) (map[int]correc
 	return all, err
 }
 
-// startsAt reports whether a correction may have started from a quantity.
+// startsAt reports whether a quantity is a possible quantity before a correction.
 func (c *corrected) startsAt(before int64) bool {
 	return len(c.uncertain) > maxUncertain || slices.Contains(sumsWith(c.quantity, c.uncertain), before)
 }

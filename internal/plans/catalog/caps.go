@@ -66,7 +66,8 @@ func (t *terms) capAt(at int64) *plans.CapPeriod {
 	return nil
 }
 
-// capsName names a read of caps. Reads share a name only if they are as new as the parts of the terms.
+// capsName returns the name under which concurrent reads of the same caps are shared. The name contains the
+// change numbers of all parts of the terms, so terms never share a read with older terms.
 func (t *terms) capsName() string {
 	name := fmt.Sprintf("caps %d as of %d, plan %d", t.entry.id, t.entry.asOf, t.plan.asOf)
 	if t.clock != nil {

@@ -68,8 +68,8 @@ func (t *terms) nextLimits(meter int32) *[]*model.Limit {
 	return &limits
 }
 
-// changedRates returns a limit's own rates in the state that they will have when the scheduled change is
-// settled.
+// changedRates returns a limit's own rates as they will be stored when the scheduled change is written into the
+// customer.
 func (t *terms) changedRates(limit string, own *plans.OwnRates, plan model.Rates, clock plans.ClockHistory) *plans.OwnRates {
 	e, s := t.entry, t.entry.scheduled
 	number, before := clock.Counts(s.at, s.change), t.before.editions

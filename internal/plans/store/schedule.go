@@ -9,9 +9,9 @@ import (
 	"quotad/internal/plans"
 )
 
-// maxFormer is the greatest number of former periods that are kept. The oldest are dropped first, except
-// for periods that an open billing period may need. The time of dropped periods then counts by the
-// periods after them.
+// maxFormer is the greatest number of former periods that are kept. The oldest are dropped first, except for
+// periods that an open billing period may need. The time of a dropped period then belongs to the next kept
+// period.
 const maxFormer = 100
 
 const setFormer = `UPDATE customers SET former_periods = $2 WHERE id = $1`

@@ -51,7 +51,8 @@ const customerNow = `
 			CASE WHEN w.due THEN s.joined_version ELSE c.joined_version END AS joined_version) f
 	JOIN plans p ON p.id = f.plan_id LEFT JOIN plans q ON q.id = s.plan_id AND NOT w.due`
 
-// nextVersion selects the version of a scheduled change's plan that would be in force now.
+// nextVersion selects, for the plan of a scheduled change, the version that would apply if the change took
+// effect now.
 const nextVersion = `
 	coalesce(s.pinned_version, greatest(s.joined_version, (
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = s.plan_id AND v.apply_to = 'all')))`

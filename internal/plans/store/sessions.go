@@ -101,8 +101,8 @@ const deleteOverSessions = `
 	)
 	SELECT greatest((SELECT count(*) FROM links), (SELECT count(*) FROM ended))`
 
-// DeleteOverSessions removes sessions and links that have ended at now, µs. The parameter most limits the
-// number of each, and more is true if there may be further rows to remove.
+// DeleteOverSessions removes sessions and links that ended at or before now, µs. It removes at most as many as
+// most of each. more is true if there may be further rows to remove.
 func (s *Store) DeleteOverSessions(ctx context.Context, now int64, most int) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Within())
 	defer cancel()

@@ -66,7 +66,8 @@ func (t *Thresholds) Run(ctx context.Context) {
 	edits.Run(ctx)
 }
 
-// edits is the next step of work: all changes up to upTo, or a part of the customers of one change.
+// edits is the next step of work. It contains either all changes up to upTo, or one change with a part of the
+// customers that the change affects.
 type edits struct {
 	number, after int64 // progress before the step
 	upTo, last    int64 // progress after the step

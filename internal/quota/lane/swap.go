@@ -11,11 +11,10 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// A swap charges most hits. The Go model charges a group's hits to the counter's row as the node remembers the
-// row. One UPDATE writes the charged rows, but only if the stored row still equals the remembered row. The UPDATE
-// returns the keys of the rows that it wrote, and only these rows are charged. Other rows stay unchanged, and the
-// worker decides their hits. Therefore only the newest row is ever charged, and no row is locked before it is
-// written.
+// Most hits are charged by a swap. The Go model charges a group's hits to the node's copy of the counter's row.
+// One UPDATE writes the charged rows, each only if the stored row still equals the copy. The UPDATE returns the
+// keys of the rows that it wrote, and only these rows are charged. Other rows stay unchanged, and the worker
+// decides their hits. Therefore only the newest row is ever charged, and no row is locked before it is written.
 
 // All arrays are in the lock order: ascending by shard, customer, meter, attribute. Each array element is one
 // lookup of a counter's key, so that no statistics can change the plan. The statements contain no clock and no

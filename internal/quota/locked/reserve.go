@@ -155,7 +155,7 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 	out.Reserved, out.Late = r.reserved, !counters[0].Holds.Has(id.key)
 	more := cost - r.reserved
 	if out.Late {
-		// Another charged counter may still have the hold, because open only checks the counters of t.
+		// The hold may still exist on another charged counter, because tx.open checks only the counters of t.
 		tx.releaseHolds(t, r, r.reserved)
 		more = cost
 	}

@@ -48,8 +48,8 @@ func (d *Decision) Versions() []int64 {
 	return []int64{d.version}
 }
 
-// stands returns the buckets of all limits as of At, after the charge or in the state on which the hit was
-// refused.
+// stands returns the buckets of all limits as of At. These are the buckets after the charge of an admitted hit,
+// or the buckets that refused the hit.
 func (d *Decision) stands() []bucket {
 	if d.buckets != nil {
 		return d.buckets

@@ -53,7 +53,8 @@ func chunkEnd(state []int64, i int) int {
 	return i + BucketLen
 }
 
-// departed is a bucket that is stored separately.
+// departed is the bucket of a limit that no longer applies. It is stored apart from the buckets of the present
+// limits.
 type departed struct {
 	since  int64
 	chunk  []int64 // the bucket as it was in the state
@@ -116,8 +117,8 @@ func storeDeparted(all []departed) (stored []int64) {
 	return stored
 }
 
-// keep removes the buckets that are irrelevant at an instant. While there are too many buckets, it removes the
-// bucket that would be empty soonest. It never removes buckets that stay.
+// keep removes the buckets that no longer matter at an instant. While too many buckets remain, keep removes the
+// bucket that would be empty soonest. It never removes buckets with the expiry Stays.
 func keep(all []departed, at int64) []departed {
 	all = slices.DeleteFunc(all, func(d departed) bool { return d.until() <= at })
 	slices.SortStableFunc(all, func(a, b departed) int { return cmp.Compare(b.until(), a.until()) })

@@ -115,8 +115,8 @@ func shareOf(n, part, whole int64) int64 {
 	return int64(q)
 }
 
-// fadesTo returns the least time e in a window of length w, 0 ≤ e ≤ w, at which the rest of prev, ⌊prev·(w−e)/w⌋,
-// is at most left ≥ 0.
+// fadesTo returns the smallest e, 0 ≤ e ≤ w, for which the remaining part of prev, ⌊prev·(w−e)/w⌋, is at most
+// left. left must not be negative.
 func fadesTo(left, prev, w int64) int64 {
 	if left >= prev {
 		return 0

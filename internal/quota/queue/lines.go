@@ -125,9 +125,9 @@ func (q *Lines[T]) leave(i int) {
 	}
 }
 
-// Take passes items to load, in turn, that need at most room rows together, or a single item that needs more. It
-// ends when load has no room for an item. load must accept at least the first item. An item that load rejects
-// stays in its line with the rest of that line.
+// Take calls load with one item after another, as long as the items together need at most room rows. If the
+// first item needs more rows, Take passes only this item. Take ends when load has no room for an item. load must
+// accept at least the first item. An item that load rejects stays in its line with the rest of that line.
 func (q *Lines[T]) Take(room int, load func(T) bool) {
 	if len(q.ring) > 1 {
 		q.takeAround(room, load)

@@ -95,13 +95,13 @@ func (m *Memory) Last(key model.CounterKey, now int64) (model.Row, bool) {
 	return known.Row, there
 }
 
-// forgetAfter is the minimum time for which a state is kept, µs. The state would be valid for longer.
+// forgetAfter is the age, in µs, after which a remembered state may be dropped. The state is still valid then.
 const forgetAfter = int64(3600e6)
 
 // Remember keeps copies of the rows that refused a hit of the target, read at asOf. It keeps rows that admitted
 // the hit only if their counter is remembered already, so that refusals from memory include this node's own
-// charges. A newer state of the same counter stays. A state is dropped when every limit has its whole quota
-// back.
+// charges. If a newer row of the same counter is remembered already, the newer row stays. A row is dropped when
+// all limits of its counter are full again.
 func (m *Memory) Remember(t *model.Target, rows []model.Row, asOf int64, refused bool) {
 	for i := range rows {
 		key, r := t.Counters[i].Key, refusal{Row: rows[i], asOf: asOf, history: t.History, under: t.Change}

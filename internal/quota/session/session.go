@@ -266,7 +266,7 @@ func (s *Session) works() {
 	s.Options.Troubles.expire(s.Options.Stopwatch())
 }
 
-// Why returns the error for callers that gave up before their hit was sent.
+// Why returns the error to report to a caller that stopped waiting before its hit was sent.
 func (s *Session) Why() error {
 	switch trouble := s.trouble.Load(); {
 	case s.late():

@@ -9,8 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// troubleLasts is the time for which a trouble counts after a session last met it. A session that cannot connect
-// tries again more often than that.
+// troubleLasts is the time for which a problem counts as present after a session last encountered the problem.
+// It is longer than the interval between two attempts to connect, so a lasting failure does not lapse between
+// attempts.
 const troubleLasts = 5 * time.Second
 
 // saidAgain is the time after which a trouble that continues or returns is logged again.
@@ -96,7 +97,8 @@ func nameOf(err error) string {
 	return err.Error()
 }
 
-// expire ends troubles that were not met for troubleLasts. It forgets troubles that may be logged again.
+// expire ends the problems that no session has encountered for troubleLasts, and deletes the records of problems
+// that may be logged again.
 func (t *Troubles) expire(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -34,7 +34,7 @@ const (
 	// the wait.
 	partitionLockWait = "200ms"
 	partitionLimit    = "5s"
-	// partitionLock is the advisory lock for the creation of months.
+	// partitionLock is the advisory lock that is held while monthly partitions are created.
 	partitionLock = 0x71756f74616d // "quotam"
 )
 

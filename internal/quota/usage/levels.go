@@ -37,7 +37,8 @@ LEFT JOIN LATERAL (
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND at >= i.start_at AND at < i.end_at) m ON true
 ORDER BY i.n`
 
-// Levels reads the levels of spans of level meters, in their order and in one snapshot.
+// Levels reads the level in each span in one snapshot, and returns the levels in the order of the spans. All
+// spans must belong to level meters.
 func Levels(ctx context.Context, q Querier, spans []Span) ([]Held, error) {
 	columns := columnsOf(spans)
 	rows, _ := q.Query(ctx, heldSQL, columns.shards, columns.customers, columns.meters, columns.starts, columns.ends)

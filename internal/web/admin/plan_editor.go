@@ -256,7 +256,8 @@ func typedFields(from url.Values) map[string]string {
 	return typed
 }
 
-// leaveForeign removes the fields of a limit's previous algorithm that nobody has typed.
+// leaveForeign removes the fields that belong only to a limit's previous algorithm, unless the user has entered
+// a value in them.
 func leaveForeign(typed, shown map[string]string) {
 	n, _ := strconv.Atoi(typed["limits"])
 	for i := range min(max(0, n), len(typed)) {

@@ -91,8 +91,8 @@ func (v *visit) makeWebhook() (*page.View, error) {
 
 func (v *visit) webhookURL() string { return webhooksURL + "/" + page.Segment(v.R.PathValue("id")) }
 
-// oneWebhook reads the webhook in the path. The API returns all webhooks on one page, because there are at most
-// 20.
+// oneWebhook returns the webhook whose id is in the path. It searches the list of all webhooks, which fits on
+// one page because there are at most 20.
 func (v *visit) oneWebhook() (*client.Webhook, error) {
 	list, err := v.API.Webhooks(v.Ctx(), url.Values{"limit": {"100"}})
 	if err != nil {

@@ -179,7 +179,8 @@ func (s sessionRows) DeleteCtx(ctx context.Context, token string) error {
 	return s.of.Store.DeleteSession(ctx, token)
 }
 
-// Find, Commit and Delete implement scs.Store. scs calls the methods with a context instead.
+// Find, Commit and Delete exist only to implement scs.Store. scs never calls them, because it calls the variants
+// with a context.
 
 // Find implements scs.Store.
 func (s sessionRows) Find(token string) ([]byte, bool, error) {

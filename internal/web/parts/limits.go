@@ -141,7 +141,7 @@ func (c *Card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now
 	}
 }
 
-// capped adds the amount of a cap in money to the card.
+// capped adds a cap's amount of money to the card.
 func (c *Card) capped(q *client.Quota) {
 	for i := range q.Meters {
 		m := &q.Meters[i]

@@ -215,7 +215,8 @@ const (
 	rankMinor
 )
 
-// label returns the possible label below a bar's start, with its importance.
+// label returns the candidate label for the start of a bar, with its rank. The rank decides which labels are
+// drawn when not all of them fit.
 func (c *usageChart) label(i int) (text string, rank int) {
 	at := c.points[i].Start.In(c.zone)
 	n := len(c.points)
