@@ -36,7 +36,7 @@ func TestArchitectureLists(t *testing.T) {
 	delivery := listedFiles(t, page, "### A webhook's delivery", "internal")
 	invoice := listedFiles(t, page, "## The way of an invoice", "internal/billing")
 	edit := listedFiles(t, page, "The files of a plan's edit", "internal/web")
-	live := listedFiles(t, page, "A live page is told", "internal/web")
+	live := listedFiles(t, page, "An event stream updates live pages", "internal/web")
 	all := [][]string{request, hit, id, level, change, payment, delivery, invoice, edit, live}
 	for i, list := range all {
 		if len(list) < 5 || len(list) > mostListed {

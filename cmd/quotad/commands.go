@@ -19,7 +19,7 @@ import (
 // commandPatience is the time for which a command waits for an external database.
 const commandPatience = 10 * time.Second
 
-// allowance is whether a command may create the embedded server's data.
+// allowance specifies whether a command may create the embedded server's data.
 type allowance bool
 
 const (

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/quota"
 )
 
-// gauges is the prometheus.Collector for the parts behind the API. It reads their statistics at each scrape.
+// gauges is a prometheus.Collector. At each scrape, it reads the statistics of the packages behind the API.
 type gauges struct {
 	node  *node
 	build *prometheus.Desc

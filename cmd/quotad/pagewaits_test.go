@@ -32,7 +32,7 @@ func (w *window) until(what, expression string) {
 	defer context.AfterFunc(page, giveUp)()
 	poll := chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(testkit.Patience))
 	_, err := chromedp.Run(waiting, poll)
-	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // the document was replaced while it was asked
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") { // the browser replaced the document during the call
 		_, err = chromedp.Run(waiting, poll)
 	}
 	if threw := context.Cause(page); err != nil && threw != nil {
@@ -53,7 +53,7 @@ func (w *window) passes(d time.Duration) {
 }
 
 // happens does something, and waits until an expression is true, or was: what passes soon may be over
-// before a slow browser is asked.
+// before a slow browser evaluates the expression.
 func (w *window) happens(what, expression string, do func()) {
 	w.t.Helper()
 	eval[int](w, `(() => {
@@ -72,7 +72,7 @@ func (w *window) settles(what, expression string) {
 	testkit.Eventually(w.t, what, func() bool {
 		ctx, done := w.step()
 		defer done()
-		threw := context.Cause(w.onPage()) // before the page is asked
+		threw := context.Cause(w.onPage()) // read before the expression is evaluated
 		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
 		if err == nil && !is && threw != nil {
 			w.t.Fatalf("waited in vain for %s: %v", what, threw)

@@ -91,7 +91,7 @@ func (v *visit) planSetup(d *planPlayData, asked url.Values) (s *parts.Setup, me
 	return s, meter
 }
 
-// layOut fills the form with traffic that just reaches the smallest hard limit on a meter.
+// layOut fills the form with traffic whose size follows from the smallest hard limit on a meter.
 func layOut(asked url.Values, fields map[string]string, limits int, meter string) {
 	const many = 2000 // number of hits in a burst
 	least := int64(0)
